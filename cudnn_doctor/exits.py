@@ -1,0 +1,49 @@
+"""Verdict and exit code, one pure function for every command and format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Literal
+
+from cudnn_doctor.model import Finding, Severity, Verdict
+
+OK, PROBLEM, NO_VERDICT = 0, 1, 2
+RANK: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
+ExitStyle = Literal["plain", "nagios"]
+
+
+def judge(
+    findings: Iterable[Finding], *, fail_on: Severity = "error", required: Collection[str] = ()
+) -> tuple[Verdict, str]:
+    """The verdict over all findings and the sentence that says why.
+
+    `required` holds codes of rules that must have been answered: one of them `unknown`, `skipped` or `crashed`
+    leaves no verdict unless a problem is there anyway. A problem beats a missing answer; no finding with status
+    `ok` at all is never a pass.
+    """
+    all_findings = list(findings)
+    bad = [f for f in all_findings if f.status == "problem" and RANK[f.severity] >= RANK[fail_on]]
+    if bad:
+        first = max(bad, key=lambda f: RANK[f.severity])
+        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        return "problem", f"{first.code} {first.title}{more}"
+    for f in all_findings:
+        if f.status == "crashed":
+            return "no-verdict", f"{f.code} could not be judged: {f.detail or f.title}"
+        if f.code in required and f.status in ("unknown", "skipped"):
+            return "no-verdict", f"{f.code} {f.title}: {f.detail or f.status}"
+    if not any(f.status == "ok" for f in all_findings):
+        return "no-verdict", "nothing was examined"
+    return "ok", "examined, nothing wrong"
+
+
+def exit_code(verdict: Verdict, findings: Iterable[Finding] = (), style: ExitStyle = "plain") -> int:
+    """0, 1, 2; in `nagios` style 0 OK, 1 WARNING (problems below error), 2 CRITICAL, 3 UNKNOWN."""
+    if style == "plain":
+        return {"ok": OK, "problem": PROBLEM, "no-verdict": NO_VERDICT}[verdict]
+    if verdict == "no-verdict":
+        return 3
+    worst = max((RANK[f.severity] for f in findings if f.status == "problem"), default=-1)
+    if worst == RANK["error"]:
+        return 2
+    return 1 if worst == RANK["warning"] else 0

@@ -1,0 +1,451 @@
+"""Every type that travels between the parts of the program.
+
+Probes fill a `Snapshot`, child processes give `ScenarioResult`s, rules turn both into `Finding`s, a `Report` holds all.
+All types are frozen; JSON in and out goes through `decode` and `encode` alone.
+
+Units: memory in bytes, times in milliseconds unless a name says otherwise. Versions are dotted strings as the field
+writes them ("9.19.0", "580.159.04", CUDA "13.0"), compute capabilities are "9.0".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar, Union
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """Frozen and tolerant of fields that a newer version added. Subclasses repeat `frozen` and `kw_only`: msgspec does
+    not inherit the second and type checkers want both."""
+
+
+# ---------------------------------------------------------------- facts
+
+
+class Known(Base, Generic[T], frozen=True, kw_only=True, tag_field="kind", tag="known"):
+    """A fact that was read, and where it was read."""
+
+    value: T
+    source: str
+
+
+AbsentReason = Literal[
+    "not-found",  # looked, and it is not there
+    "no-permission",  # it may be there, this user may not read it
+    "not-supported",  # this OS, driver or device has no such fact
+    "error",  # reading failed; `detail` says how
+    "timeout",
+    "not-examined",  # nobody looked (an option or an earlier failure left it out)
+]
+
+
+class Absent(Base, frozen=True, kw_only=True, tag_field="kind", tag="absent"):
+    """A fact that could not be read, and why. Never the same as healthy."""
+
+    reason: AbsentReason
+    detail: str = ""
+
+
+Fact = Union[Known[T], Absent]
+
+NOT_EXAMINED = Absent(reason="not-examined")
+
+
+def known(value: T, source: str) -> Known[T]:
+    """Shorthand for a fact that was read."""
+    return Known(value=value, source=source)
+
+
+def value_or(fact: Known[T] | Absent, default: T) -> T:
+    """The value, or `default` where the fact is absent. For display; rules use `rules.base.need`."""
+    return fact.value if isinstance(fact, Known) else default
+
+
+# ---------------------------------------------------------------- the machine
+
+
+class Patient(Base, frozen=True, kw_only=True):
+    """The Python environment that is examined; often not the doctor's own."""
+
+    prefix: str
+    python: Fact[str]  # path of the interpreter
+    python_version: Fact[str]
+    kind: Literal["venv", "conda", "system"]
+    chosen_by: str  # "--env", "VIRTUAL_ENV", "CONDA_PREFIX" or "own interpreter"
+    site_packages: tuple[str, ...]
+
+
+class Limits(Base, frozen=True, kw_only=True):
+    """Resource limits, soft values in bytes or counts; -1 is unlimited."""
+
+    stack: Fact[int]
+    memlock: Fact[int]
+    open_files: Fact[int]
+    cgroup_memory: Fact[int]
+
+
+class Host(Base, frozen=True, kw_only=True):
+    os: Fact[str]
+    kernel: Fact[str]
+    machine: str
+    libc: Fact[str]
+    container: Fact[str]  # "docker", "podman", "kubernetes", "lxc", ... or "none"
+    wsl: Fact[bool]
+    limits: Limits
+    environment: dict[str, str]  # allow-listed variables that are set
+    mps: Fact[bool]  # an MPS control daemon serves this user
+
+
+class PciDevice(Base, frozen=True, kw_only=True):
+    """A PCI function of vendor 0x10de (NVIDIA) of display class, as sysfs shows it."""
+
+    address: str
+    device: str  # "0x2335"
+    driver: Fact[str]  # kernel driver bound: "nvidia", "nouveau", "vfio-pci"
+
+
+class DeviceNode(Base, frozen=True, kw_only=True):
+    path: str
+    readable: bool
+    writable: bool
+
+
+class NvmlStatus(Base, frozen=True, kw_only=True):
+    """What nvmlInit answered: (0, "NVML_SUCCESS"), (18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH"), ..."""
+
+    code: int
+    name: str
+    message: str = ""
+
+
+class LibcudaCopy(Base, frozen=True, kw_only=True):
+    """One libcuda.so.1 on the loader's path, in search order."""
+
+    path: str
+    real_path: str
+    version: Fact[str]  # driver release in the file name, "580.159.04"
+    found_by: str
+    compat: bool  # from a cuda-compat package (forward compatibility)
+    wsl: bool
+
+
+class CudaInit(Base, frozen=True, kw_only=True):
+    """What libcuda answered in a child: cuInit's code and name, cuDriverGetVersion as "13.0"."""
+
+    code: int
+    name: str
+    driver_cuda: Fact[str]
+    library: str  # path that was opened
+
+
+class Driver(Base, frozen=True, kw_only=True):
+    pci: Fact[tuple[PciDevice, ...]]
+    nvml: Fact[NvmlStatus]
+    version: Fact[str]  # user-space driver release, by NVML
+    cuda: Fact[str]  # highest CUDA that this driver serves, by NVML: a ceiling, not a toolkit
+    kernel_module: Fact[str]  # release of the loaded kernel module
+    kernel_module_kind: Fact[str]  # "open" or "proprietary"
+    nouveau: Fact[bool]
+    device_nodes: Fact[tuple[DeviceNode, ...]]
+    uvm: Fact[bool]  # nvidia-uvm loaded
+    libcuda: tuple[LibcudaCopy, ...]
+    init: Fact[CudaInit] = NOT_EXAMINED
+
+
+class GpuProcess(Base, frozen=True, kw_only=True):
+    pid: int
+    name: Fact[str]
+    memory: Fact[int]
+    kind: Literal["compute", "graphics", "mps"]
+
+
+class Gpu(Base, frozen=True, kw_only=True):
+    """One device as NVML shows it. `index` is NVML's; CUDA_VISIBLE_DEVICES does not change it."""
+
+    index: int
+    name: Fact[str]
+    uuid: Fact[str]
+    pci: Fact[str]
+    compute_capability: Fact[str]
+    memory_total: Fact[int]
+    memory_used: Fact[int]
+    memory_free: Fact[int]
+    compute_mode: Fact[str]  # "default", "exclusive-thread", "prohibited", "exclusive-process"
+    mig: Fact[bool]
+    mig_devices: Fact[tuple[str, ...]]  # UUIDs of the slices
+    persistence: Fact[bool]
+    ecc: Fact[bool]
+    ecc_uncorrected: Fact[int]  # volatile, since the last reset
+    retired_pages: Fact[int]
+    retirement_pending: Fact[bool]
+    remapped_rows: Fact[int]  # by uncorrectable errors
+    remap_pending: Fact[bool]
+    remap_failed: Fact[bool]
+    recovery_action: Fact[str]  # "none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset"
+    throttle: Fact[tuple[str, ...]]  # active reasons: "sw-thermal", "hw-slowdown", "hw-power-brake", "gpu-idle", ...
+    temperature: Fact[int]  # degrees Celsius
+    display_active: Fact[bool]
+    processes: Fact[tuple[GpuProcess, ...]]
+
+
+class SubLibrary(Base, frozen=True, kw_only=True):
+    """One file beside a libcudnn.so.N that cuDNN opens itself (libcudnn_ops.so.9, ...)."""
+
+    name: str  # soname: "libcudnn_ops.so.9"
+    path: str
+    real_path: str
+    version: Fact[str]  # from the file name or by asking the library
+    size: int
+
+
+class CudnnCopy(Base, frozen=True, kw_only=True):
+    """One installed cuDNN: a folder with libcudnn.so.N or sub-libraries of it. Symlinks are followed and counted once."""
+
+    path: str  # libcudnn.so.N as found first; for a copy without it, the first sub-library
+    real_path: str
+    directory: str  # folder of the sub-libraries
+    major: int
+    soname: str  # "libcudnn.so.9"
+    kind: Literal["full", "jit", "shimless"]  # shimless: sub-libraries without libcudnn.so.N
+    found_by: tuple[str, ...]  # every way that leads here: "LD_LIBRARY_PATH", "ld.so.cache", "site-packages", ...
+    version: Fact[str]  # the most trusted reading
+    version_readings: tuple[Known[str], ...]  # every reading with its source, most trusted first
+    cudart: Fact[str]  # CUDA that it was built with, cudnnGetCudartVersion: "13.0"
+    package: Fact[str]  # "nvidia-cudnn-cu13 9.19.0.56", the wheel, deb or conda package that owns it
+    cuda_flavour: Fact[int]  # CUDA major that the package says: 12 of nvidia-cudnn-cu12
+    sublibraries: tuple[SubLibrary, ...]
+    asked: Fact[str] = NOT_EXAMINED  # fate of the child that loaded it: "ok", or the crash in words
+
+
+class SearchStep(Base, frozen=True, kw_only=True):
+    """One place where the dynamic loader looked, in its order."""
+
+    step: str  # "DT_RPATH of .../libtorch_cuda.so", "LD_LIBRARY_PATH", "ld.so.cache", "preloaded by torch/__init__.py"
+    directory: str
+    found: bool
+    skipped: str = ""  # why a file here does not count ("wrong ELF class", "not readable")
+
+
+class Resolution(Base, frozen=True, kw_only=True):
+    """Which file a consumer would load for a soname, and by which step of the search."""
+
+    consumer: str  # "plain dlopen", "torch", "tensorflow", "jax", or the path of a cuDNN copy
+    wanted: str  # soname
+    path: Fact[str]  # the winner, as the loader would open it
+    real_path: Fact[str]
+    step: str  # the step that found it; "" when none did
+    shadowed: tuple[str, ...]  # real paths of other copies of that soname that lose
+    steps: tuple[SearchStep, ...]
+
+
+class Toolkit(Base, frozen=True, kw_only=True):
+    """A CUDA toolkit on disk; /usr/local/cuda and its target are one."""
+
+    path: str
+    real_path: str
+    version: Fact[str]
+    found_by: str
+
+
+class CudaLibrary(Base, frozen=True, kw_only=True):
+    """libcudart, libcublas, libcublasLt, libnvrtc, ... on disk."""
+
+    name: str  # "libcublas"
+    major: int  # 12 of libcublas.so.12
+    path: str
+    real_path: str
+    version: Fact[str]
+    found_by: str
+
+
+class Cuda(Base, frozen=True, kw_only=True):
+    toolkits: tuple[Toolkit, ...]
+    libraries: tuple[CudaLibrary, ...]
+
+
+class Package(Base, frozen=True, kw_only=True):
+    """An installed distribution that matters here, from its metadata."""
+
+    name: str  # normalised: "nvidia-cudnn-cu12"
+    version: str
+    location: str
+    requires: tuple[str, ...]  # Requires-Dist lines as written
+    installer: str = ""  # "pip", "conda", "uv", ...
+
+
+class Overwrite(Base, frozen=True, kw_only=True):
+    """Several installed distributions claim the same files."""
+
+    packages: tuple[str, ...]  # "name version"
+    directory: str
+    files: int
+    on_disk: Fact[str]  # the distribution whose file sizes/hashes the disk holds now
+
+
+class Framework(Base, frozen=True, kw_only=True):
+    """TensorFlow, PyTorch, JAX, ... read from files; never imported."""
+
+    name: Literal["tensorflow", "torch", "jax", "mxnet", "onnxruntime", "ctranslate2", "paddle", "cupy"]
+    distribution: str  # "tensorflow-gpu", "jax-cuda13-plugin"
+    version: str
+    location: str
+    cuda_build: Fact[bool]
+    built_cuda: Fact[str]
+    built_cudnn: Fact[str]  # may be the major alone: "9"
+    compute_capabilities: Fact[tuple[str, ...]]  # "sm_80", "compute_90"
+    requires: tuple[str, ...]  # requirements on nvidia-* distributions, extras' markers included
+    cudnn_soname: Fact[str]  # "libcudnn.so.9" that its binaries name
+
+
+class Xid(Base, frozen=True, kw_only=True):
+    time: str
+    pci: str
+    code: int
+    text: str
+
+
+class ProbeFailure(Base, frozen=True, kw_only=True):
+    """A probe that raised: a fault of ours or of the machine; what it would have said is Absent."""
+
+    probe: str
+    error: str
+
+
+class Snapshot(Base, frozen=True, kw_only=True):
+    """All facts about one machine and one patient. No judgement."""
+
+    taken_at: str  # ISO 8601, UTC
+    patient: Patient
+    host: Host
+    driver: Driver
+    gpus: Fact[tuple[Gpu, ...]]
+    cudnn: tuple[CudnnCopy, ...]
+    resolutions: tuple[Resolution, ...]
+    cuda: Cuda
+    packages: Fact[tuple[Package, ...]]
+    overwrites: tuple[Overwrite, ...]
+    frameworks: tuple[Framework, ...]
+    xids: Fact[tuple[Xid, ...]]
+    failures: tuple[ProbeFailure, ...] = ()
+
+
+# ---------------------------------------------------------------- live work
+
+
+class Step(Base, frozen=True, kw_only=True):
+    """One native call that a child made, or a value that it noted."""
+
+    call: str  # "cudnnSetStream", or a note's name
+    status: int | None = None  # raw status; None for a note
+    name: str = ""  # "CUDNN_STATUS_MAPPING_ERROR", "CUDA_SUCCESS"; cuDNN names are by (major, code)
+    detail: str = ""  # cudnnGetLastErrorString, or what was expected
+    value: Any = None  # a note's value: number, string, list
+    ms: float | None = None
+
+
+class Fate(Base, frozen=True, kw_only=True):
+    """How a child process ended."""
+
+    kind: Literal["completed", "signal", "exit", "timeout", "not-started"]
+    signal: str = ""  # "SIGABRT"
+    exit_code: int | None = None
+    last_step: str = ""  # the call that had begun and not returned
+    stderr: str = ""  # what the libraries printed, capped and cleaned
+    error: str = ""  # the child's own exception in one line
+
+
+class ScenarioResult(Base, frozen=True, kw_only=True):
+    """What one state did on one device under one cuDNN copy."""
+
+    scenario: str  # "live-check", "other-context-same-device", ...
+    device: int | None
+    cudnn: str  # path of libcudnn that was opened
+    cudnn_version: str  # "9.19.0"; "" when it never answered
+    fate: Fate
+    steps: tuple[Step, ...]
+    ms: float
+    verdict: str = ""  # reproduce: "as-expected", "differs", "unknown-version"; live-check leaves it empty
+    expected: str = ""
+    skipped: str = ""  # why it was not run; then fate is "not-started"
+
+
+# ---------------------------------------------------------------- judgement
+
+Status = Literal["ok", "problem", "unknown", "skipped", "crashed"]
+Severity = Literal["error", "warning", "note"]
+Owner = Literal["node", "environment", "program"]
+
+
+class Evidence(Base, frozen=True, kw_only=True):
+    """Why a finding is believed: a JSON pointer into the report, the value there, and where it was read."""
+
+    pointer: str
+    value: str
+    source: str
+
+
+class Fix(Base, frozen=True, kw_only=True):
+    text: str
+    command: str = ""
+    verify: str = ""
+
+
+class Finding(Base, frozen=True, kw_only=True):
+    code: str  # "CD101"
+    status: Status
+    severity: Severity
+    owner: Owner
+    subject: str  # what it is about: "GPU 0", "torch 2.11.0", a path
+    title: str
+    detail: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    causes: tuple[str, ...] = ()
+
+
+Verdict = Literal["ok", "problem", "no-verdict"]
+
+
+class Tool(Base, frozen=True, kw_only=True):
+    name: str = "cudnn-doctor"
+    version: str = ""
+    matrix_checked_on: str = ""
+
+
+class SnapshotFile(Base, frozen=True, kw_only=True):
+    """What `cudnn-doctor snapshot` writes: facts and live results without judgement."""
+
+    schema: Literal["cudnn-doctor/snapshot/1"] = "cudnn-doctor/snapshot/1"
+    tool: Tool
+    snapshot: Snapshot
+    scenarios: tuple[ScenarioResult, ...] = ()
+
+
+class Report(Base, frozen=True, kw_only=True):
+    """The one document of `check` and its relatives."""
+
+    schema: Literal["cudnn-doctor/report/1"] = "cudnn-doctor/report/1"
+    tool: Tool
+    verdict: Verdict
+    exit_code: int
+    reason: str  # one sentence: why this verdict
+    findings: tuple[Finding, ...]
+    scenarios: tuple[ScenarioResult, ...]
+    snapshot: Snapshot
+    notes: tuple[str, ...] = ()  # remarks on the run itself: data older than 180 days, a replayed snapshot
+
+
+def encode(document: Base) -> bytes:
+    """JSON, indented by two spaces, one final newline."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Strict decoding.
+
+    Raises:
+        msgspec.ValidationError: with the path of the field that does not fit.
+    """
+    return msgspec.json.decode(data, type=kind)

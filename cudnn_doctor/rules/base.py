@@ -1,0 +1,212 @@
+"""How a rule is written: a pure function of a `Case`, with its code, explanation, source and examples beside it.
+
+```
+@rule(
+    "CD103", title="Kernel module and user-space driver differ", severity="error", owner="node",
+    causes=("driver-lib-skew",), explain="...", source="https://...",
+    examples=lambda: (("problem", sample({"driver.kernel_module": known("570.86", "example")})), ("ok", sample())),
+)
+def driver_skew(case: Case) -> Iterator[Outcome]:
+    module = need(case.snapshot.driver.kernel_module, "/snapshot/driver/kernel_module")
+    ...
+    yield problem(subject, title, evidence=(...), fixes=(...))   # or passed(...), unknown(...), skip(...)
+```
+
+A rule that yields nothing had nothing to judge and is reported as skipped. `need` on an absent fact ends the rule with
+`unknown`, naming the fact and why it is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from cudnn_doctor.model import (
+    Absent,
+    Base,
+    Evidence,
+    Finding,
+    Fix,
+    Known,
+    Owner,
+    ScenarioResult,
+    Severity,
+    Snapshot,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix import Matrix
+
+T = TypeVar("T")
+
+
+class Case:
+    """What a rule may look at: facts, live results, the matrix (loaded on first use), what the user requires."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        scenarios: Sequence[ScenarioResult] = (),
+        *,
+        load_matrix: Callable[[], Matrix] | None = None,
+        required: Iterable[str] = (),
+    ) -> None:
+        self.snapshot = snapshot
+        self.scenarios = tuple(scenarios)
+        self.required = frozenset(required)
+        self._load_matrix = load_matrix
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        if self._load_matrix is None:
+            from cudnn_doctor.knowledge.matrix import load_matrix
+
+            return load_matrix()
+        return self._load_matrix()
+
+
+class Outcome(Base, frozen=True, kw_only=True):
+    """One answer of a rule; `apply` completes it to a `Finding`."""
+
+    status: Status
+    subject: str
+    title: str
+    detail: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    severity: Severity | None = None  # where it differs from the rule's own
+    owner: Owner | None = None
+    causes: tuple[str, ...] | None = None
+
+
+def problem(
+    subject: str,
+    title: str,
+    *,
+    detail: str = "",
+    evidence: Sequence[Evidence],
+    fixes: Sequence[Fix],
+    severity: Severity | None = None,
+    owner: Owner | None = None,
+    causes: Sequence[str] | None = None,
+) -> Outcome:
+    """Something is wrong; evidence and fixes are not optional."""
+    return Outcome(
+        status="problem",
+        subject=subject,
+        title=title,
+        detail=detail,
+        evidence=tuple(evidence),
+        fixes=tuple(fixes),
+        severity=severity,
+        owner=owner,
+        causes=None if causes is None else tuple(causes),
+    )
+
+
+def passed(subject: str, title: str, *, evidence: Sequence[Evidence], detail: str = "") -> Outcome:
+    """Examined and right; the evidence says what was seen."""
+    return Outcome(status="ok", subject=subject, title=title, detail=detail, evidence=tuple(evidence))
+
+
+def unknown(subject: str, title: str, *, detail: str, evidence: Sequence[Evidence] = ()) -> Outcome:
+    """Could not be decided; `detail` says what is missing."""
+    return Outcome(status="unknown", subject=subject, title=title, detail=detail, evidence=tuple(evidence))
+
+
+def skip(subject: str, detail: str) -> Outcome:
+    """Does not apply here; `detail` says why."""
+    return Outcome(status="skipped", subject=subject, title="", detail=detail)
+
+
+class UnansweredError(Exception):
+    """A fact that a rule needs is absent."""
+
+    def __init__(self, pointer: str, absent: Absent) -> None:
+        super().__init__(pointer)
+        self.pointer, self.absent = pointer, absent
+
+
+def need(fact: Known[T] | Absent, pointer: str) -> T:
+    """The fact's value; absent facts end the rule with `unknown`. `pointer` is the JSON pointer into the report."""
+    if isinstance(fact, Absent):
+        raise UnansweredError(pointer, fact)
+    return fact.value
+
+
+def cite(fact: Known[T] | Absent, pointer: str) -> Evidence:
+    """Evidence from a fact, known or absent."""
+    if isinstance(fact, Absent):
+        return Evidence(pointer=pointer, value=f"absent: {fact.reason}", source=fact.detail)
+    return Evidence(pointer=pointer, value=str(fact.value), source=fact.source)
+
+
+class Rule(Base, frozen=True, kw_only=True):
+    """A rule and all that belongs to it. Codes are for ever: CD1xx driver, 2xx GPU, 3xx cuDNN copies,
+    4xx compatibility, 5xx environment, 6xx live."""
+
+    code: str
+    title: str  # what it checks, as a noun phrase
+    severity: Severity
+    owner: Owner
+    causes: tuple[str, ...]
+    explain: str
+    source: str
+    examples: Callable[[], tuple[tuple[Status, Case], ...]]
+    check: Callable[[Case], Iterable[Outcome]]
+
+    def apply(self, case: Case) -> tuple[Finding, ...]:
+        """All findings of this rule; an exception inside the rule is a finding with status `crashed`."""
+        try:
+            outcomes = list(self.check(case))
+        except UnansweredError as e:
+            why = f"{e.pointer} is absent ({e.absent.reason}{': ' + e.absent.detail if e.absent.detail else ''})"
+            outcomes = [unknown("", self.title, detail=why)]
+        except Exception as e:
+            outcomes = [Outcome(status="crashed", subject="", title=self.title, detail=f"{type(e).__name__}: {e}")]
+        return tuple(self._finding(o) for o in outcomes or [skip("", "nothing here to judge")])
+
+    def _finding(self, o: Outcome) -> Finding:
+        return Finding(
+            code=self.code,
+            status=o.status,
+            severity=o.severity or self.severity,
+            owner=o.owner or self.owner,
+            subject=o.subject,
+            title=o.title or self.title,
+            detail=o.detail,
+            evidence=o.evidence,
+            fixes=o.fixes,
+            causes=() if o.status != "problem" else self.causes if o.causes is None else o.causes,
+        )
+
+
+def rule(
+    code: str,
+    *,
+    title: str,
+    severity: Severity,
+    owner: Owner,
+    causes: tuple[str, ...],
+    explain: str,
+    source: str,
+    examples: Callable[[], tuple[tuple[Status, Case], ...]],
+) -> Callable[[Callable[[Case], Iterable[Outcome]]], Rule]:
+    """Makes a `Rule` of the decorated function."""
+
+    def wrap(check: Callable[[Case], Iterable[Outcome]]) -> Rule:
+        return Rule(
+            code=code,
+            title=title,
+            severity=severity,
+            owner=owner,
+            causes=causes,
+            explain=explain,
+            source=source,
+            examples=examples,
+            check=check,
+        )
+
+    return wrap
