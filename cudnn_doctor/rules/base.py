@@ -156,6 +156,7 @@ class Rule(Base, frozen=True, kw_only=True):
     source: str
     examples: Callable[[], tuple[tuple[Status, Case], ...]]
     check: Callable[[Case], Iterable[Outcome]]
+    required: bool = False  # without its answer there is no verdict (exit 2)
 
     def apply(self, case: Case) -> tuple[Finding, ...]:
         """All findings of this rule; an exception inside the rule is a finding with status `crashed`."""
@@ -193,6 +194,7 @@ def rule(
     explain: str,
     source: str,
     examples: Callable[[], tuple[tuple[Status, Case], ...]],
+    required: bool = False,
 ) -> Callable[[Callable[[Case], Iterable[Outcome]]], Rule]:
     """Makes a `Rule` of the decorated function."""
 
@@ -207,6 +209,7 @@ def rule(
             source=source,
             examples=examples,
             check=check,
+            required=required,
         )
 
     return wrap
