@@ -9,7 +9,7 @@ writes them ("9.19.0", "580.159.04", CUDA "13.0"), compute capabilities are "9.0
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar, Union
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -19,6 +19,9 @@ T = TypeVar("T")
 class Base(msgspec.Struct, frozen=True, kw_only=True):
     """Frozen and tolerant of fields that a newer version added. Subclasses repeat `frozen` and `kw_only`: msgspec does
     not inherit the second and type checkers want both."""
+
+
+S = TypeVar("S", bound=Base)
 
 
 # ---------------------------------------------------------------- facts
@@ -61,6 +64,20 @@ def known(value: T, source: str) -> Known[T]:
 def value_or(fact: Known[T] | Absent, default: T) -> T:
     """The value, or `default` where the fact is absent. For display; rules use `rules.base.need`."""
     return fact.value if isinstance(fact, Known) else default
+
+
+def blank(kind: type[S], absent: Absent) -> S:
+    """A struct of `kind` in which every fact is `absent` and every list is empty: what a crashed probe leaves."""
+    return kind(**{f.name: _blank(f.type, absent) for f in msgspec.structs.fields(kind) if f.required})
+
+
+def _blank(annotation: Any, absent: Absent) -> Any:
+    if Absent in get_args(annotation):
+        return absent
+    origin = get_origin(annotation) or annotation
+    if origin is Literal:
+        return get_args(annotation)[0]
+    return blank(origin, absent) if issubclass(origin, Base) else origin()
 
 
 # ---------------------------------------------------------------- the machine
@@ -201,7 +218,7 @@ class SubLibrary(Base, frozen=True, kw_only=True):
 
 
 class CudnnCopy(Base, frozen=True, kw_only=True):
-    """One installed cuDNN: a folder with libcudnn.so.N or sub-libraries of it. Symlinks are followed and counted once."""
+    """One installed cuDNN: a folder with libcudnn.so.N or sub-libraries of it; symlinks counted once."""
 
     path: str  # libcudnn.so.N as found first; for a copy without it, the first sub-library
     real_path: str

@@ -1,0 +1,260 @@
+"""The pipe: facts and live results in, a `Report` out. Commands differ only in what they put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cudnn_doctor import __version__, exits
+from cudnn_doctor.model import (
+    NOT_EXAMINED,
+    Base,
+    CudaInit,
+    Fact,
+    Finding,
+    Owner,
+    Report,
+    ScenarioResult,
+    Severity,
+    Snapshot,
+    SnapshotFile,
+    Tool,
+    decode,
+)
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix import Matrix
+    from cudnn_doctor.live.ask import Answer
+    from cudnn_doctor.probe import Libraries
+    from cudnn_doctor.rules.base import Rule
+
+REQUIREMENTS = ("gpu", "driver", "cudnn", "tensorflow", "torch", "jax")
+
+
+class UsageError(ValueError):
+    """The user asked for something that cannot be; the text says what is, what it clashes with and what to do."""
+
+
+class Options(Base, frozen=True, kw_only=True):
+    """What the user asked for."""
+
+    env: str | None = None
+    live: bool = True
+    all_cudnn: bool = False
+    devices: tuple[int, ...] = ()  # CUDA ordinals; empty for all
+    timeout: float = 20.0  # seconds for all live work
+    matrix: Path | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
+    fail_on: Severity = "error"
+    owner: Owner | None = None
+    exit_style: exits.ExitStyle = "plain"
+
+
+class Facts(Base, frozen=True, kw_only=True):
+    """What there is to judge, live or replayed."""
+
+    snapshot: Snapshot
+    scenarios: tuple[ScenarioResult, ...] = ()
+    replayed: str = ""  # name of the recording
+
+
+def gather(options: Options, environ: Mapping[str, str]) -> Facts:
+    """Reads this machine; live children run while the slower probes read.
+
+    Raises:
+        UsageError: `--env` names nothing that is a Python environment, or `--device` a device that is not there.
+    """
+    from cudnn_doctor import probe
+    from cudnn_doctor.probe.cudnn_copies import with_answers
+    from cudnn_doctor.probe.patient import find_patient
+
+    try:
+        patient = find_patient(options.env, environ)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
+    live = _Live(options, environ)
+    snapshot = probe.collect(patient, environ, on_libraries=live.start)
+    live.join()
+    driver = msgspec.structs.replace(snapshot.driver, init=live.driver)
+    snapshot = msgspec.structs.replace(snapshot, driver=driver, cudnn=with_answers(snapshot.cudnn, live.answers))
+    return Facts(snapshot=snapshot, scenarios=live.results)
+
+
+class _Live:
+    """Live work of `check` in a thread beside the probes: it waits for children, so threads cost nothing here."""
+
+    def __init__(self, options: Options, environ: Mapping[str, str]) -> None:
+        self.options, self.environ = options, environ
+        self.answers: Mapping[str, Answer] = {}
+        self.driver: Fact[CudaInit] = NOT_EXAMINED
+        self.results: tuple[ScenarioResult, ...] = ()
+        self.error: BaseException | None = None
+        self._threads: list[Thread] = []
+
+    def start(self, libraries: Libraries) -> None:
+        from cudnn_doctor.live.checks import choose_copies, devices_to_check
+
+        devices = devices_to_check(self.environ, self.options.devices) if self.options.live else ()
+        if self.options.live and devices:
+            chosen = choose_copies(libraries, everything=self.options.all_cudnn)
+            self._run(partial(self._check, devices, chosen))
+        if libraries.cudnn:
+            self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
+        self._run(self._ask_driver)
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as e:
+                self.error = e
+
+        thread = Thread(target=guarded, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _check(self, devices: Sequence[int], copies: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        from cudnn_doctor.live.checks import live_check
+
+        self.results = live_check(devices, copies, deadline=self.options.timeout)
+
+    def _ask_versions(self, paths: Sequence[str]) -> None:
+        from cudnn_doctor.live.ask import ask_versions
+
+        self.answers = ask_versions(paths, deadline=self.options.timeout)
+
+    def _ask_driver(self) -> None:
+        from cudnn_doctor.live.ask import ask_driver
+
+        self.driver = ask_driver(deadline=self.options.timeout)
+
+
+def load(name: str) -> Facts:
+    """A snapshot or report file, or `example:NAME`, one of the recordings that ship with the tool.
+
+    Raises:
+        UsageError: not there, not readable, not JSON of ours, or of a later schema.
+    """
+    if name.startswith("example:"):
+        path = _example(name.removeprefix("example:"))
+    else:
+        path = Path(name)
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise UsageError(
+            f"cannot read {name}: {e.strerror}. `--replay` takes a file of `cudnn-doctor snapshot`."
+        ) from e
+    kinds: dict[str, type[Report] | type[SnapshotFile]] = {
+        "cudnn-doctor/report/1": Report,
+        "cudnn-doctor/snapshot/1": SnapshotFile,
+    }
+    try:
+        schema = decode(data, _Head).schema
+        if schema not in kinds:
+            raise UsageError(f"{name} has schema {schema!r}; this version reads {', '.join(kinds)}.")
+        document = decode(data, kinds[schema])
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise UsageError(f"{name} is not a snapshot or report of cudnn-doctor: {e}.") from e
+    return Facts(snapshot=document.snapshot, scenarios=document.scenarios, replayed=name)
+
+
+class _Head(msgspec.Struct):
+    schema: str
+
+
+def examples() -> tuple[str, ...]:
+    """Names of the recordings that ship with the tool."""
+    return tuple(sorted(p.stem for p in (Path(__file__).parent / "examples").glob("*.json")))
+
+
+def _example(name: str) -> Path:
+    if name not in examples():
+        raise UsageError(f"no example {name!r}; there are {', '.join(examples())}.")
+    return Path(__file__).parent / "examples" / f"{name}.json"
+
+
+def judge(facts: Facts, options: Options, today: date) -> Report:
+    """Applies the rules. Pure but for reading the matrix file.
+
+    Raises:
+        UsageError: `--only`, `--skip` or `--require` name nothing known, or the matrix file is inconsistent.
+    """
+    from cudnn_doctor.knowledge.matrix import Matrix, MatrixError, load_matrix
+    from cudnn_doctor.rules import all_rules
+    from cudnn_doctor.rules.base import Case
+    from cudnn_doctor.select import select_rules
+
+    unknown = [r for r in options.require if r not in REQUIREMENTS]
+    if unknown:
+        raise UsageError(f"--require {unknown[0]}: not known; it takes {', '.join(REQUIREMENTS)}.")
+    loaded: list[Matrix] = []
+
+    def load_once() -> Matrix:
+        if not loaded:
+            loaded.append(load_matrix(options.matrix))
+        return loaded[0]
+
+    try:
+        rules = select_rules(all_rules(), only=options.only, skip=options.skip)
+        if options.matrix:
+            load_once()
+        case = Case(facts.snapshot, facts.scenarios, load_matrix=load_once, required=options.require)
+        findings = tuple(f for rule in rules for f in rule.apply(case))
+    except (MatrixError, ValueError) as e:
+        raise UsageError(str(e)) from e
+    if options.owner:
+        findings = tuple(f for f in findings if f.owner == options.owner)
+    return _report(facts, options, findings, rules, loaded[0] if loaded else None, today)
+
+
+def _report(
+    facts: Facts,
+    options: Options,
+    findings: tuple[Finding, ...],
+    rules: Sequence[Rule],
+    matrix: Matrix | None,
+    today: date,
+) -> Report:
+    left_out = not options.live and not facts.scenarios  # the user left the live check out: no answer is owed
+    required = {r.code for r in rules if r.required and not (left_out and r.code.startswith("CD6"))}
+    verdict, reason = exits.judge(findings, fail_on=options.fail_on, required=required)
+    notes = []
+    if matrix and (old := matrix.age_note(today)):
+        notes.append(old)
+    if facts.replayed:
+        notes.append(f"Replayed from {facts.replayed}, recorded {facts.snapshot.taken_at}; not this machine.")
+    return Report(
+        tool=tool(matrix.checked_on if matrix else ""),
+        verdict=verdict,
+        exit_code=exits.exit_code(verdict, findings, options.exit_style),
+        reason=reason,
+        findings=findings,
+        scenarios=facts.scenarios,
+        snapshot=facts.snapshot,
+        notes=tuple(notes),
+    )
+
+
+def tool(matrix_checked_on: str = "") -> Tool:
+    """Who wrote a document."""
+    return Tool(version=__version__, matrix_checked_on=matrix_checked_on)
+
+
+def snapshot_file(facts: Facts) -> SnapshotFile:
+    """The document of `cudnn-doctor snapshot`."""
+    return SnapshotFile(tool=tool(), snapshot=facts.snapshot, scenarios=facts.scenarios)
