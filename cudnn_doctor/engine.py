@@ -17,7 +17,6 @@ from cudnn_doctor.model import (
     Base,
     CudaInit,
     Fact,
-    Finding,
     Owner,
     Report,
     ScenarioResult,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from cudnn_doctor.knowledge.matrix import Matrix
     from cudnn_doctor.live.ask import Answer
     from cudnn_doctor.probe import Libraries
-    from cudnn_doctor.rules.base import Rule
 
 REQUIREMENTS = ("gpu", "driver", "cudnn", "tensorflow", "torch", "jax")
 
@@ -100,10 +98,10 @@ class _Live:
         self._threads: list[Thread] = []
 
     def start(self, libraries: Libraries) -> None:
-        from cudnn_doctor.live.checks import choose_copies, devices_to_check
+        from cudnn_doctor.live.choose import choose_copies, devices_to_check
 
         devices = devices_to_check(self.environ, self.options.devices) if self.options.live else ()
-        if self.options.live and devices:
+        if devices:
             chosen = choose_copies(libraries, everything=self.options.all_cudnn)
             self._run(partial(self._check, devices, chosen))
         if libraries.cudnn:
@@ -149,10 +147,7 @@ def load(name: str) -> Facts:
     Raises:
         UsageError: not there, not readable, not JSON of ours, or of a later schema.
     """
-    if name.startswith("example:"):
-        path = _example(name.removeprefix("example:"))
-    else:
-        path = Path(name)
+    path = _example(name.removeprefix("example:")) if name.startswith("example:") else Path(name)
     try:
         data = path.read_bytes()
     except OSError as e:
@@ -194,7 +189,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     Raises:
         UsageError: `--only`, `--skip` or `--require` name nothing known, or the matrix file is inconsistent.
     """
-    from cudnn_doctor.knowledge.matrix import Matrix, MatrixError, load_matrix
+    from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix
     from cudnn_doctor.rules import all_rules
     from cudnn_doctor.rules.base import Case
     from cudnn_doctor.select import select_rules
@@ -219,34 +214,20 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
         raise UsageError(str(e)) from e
     if options.owner:
         findings = tuple(f for f in findings if f.owner == options.owner)
-    return _report(facts, options, findings, rules, loaded[0] if loaded else None, today)
-
-
-def _report(
-    facts: Facts,
-    options: Options,
-    findings: tuple[Finding, ...],
-    rules: Sequence[Rule],
-    matrix: Matrix | None,
-    today: date,
-) -> Report:
     left_out = not options.live and not facts.scenarios  # the user left the live check out: no answer is owed
     required = {r.code for r in rules if r.required and not (left_out and r.code.startswith("CD6"))}
     verdict, reason = exits.judge(findings, fail_on=options.fail_on, required=required)
-    notes = []
-    if matrix and (old := matrix.age_note(today)):
-        notes.append(old)
-    if facts.replayed:
-        notes.append(f"Replayed from {facts.replayed}, recorded {facts.snapshot.taken_at}; not this machine.")
+    old = loaded[0].age_note(today) if loaded else None
+    replayed = f"Replayed from {facts.replayed}, recorded {facts.snapshot.taken_at}; not this machine."
     return Report(
-        tool=tool(matrix.checked_on if matrix else ""),
+        tool=tool(loaded[0].checked_on if loaded else ""),
         verdict=verdict,
         exit_code=exits.exit_code(verdict, findings, options.exit_style),
         reason=reason,
         findings=findings,
         scenarios=facts.scenarios,
         snapshot=facts.snapshot,
-        notes=tuple(notes),
+        notes=(*([old] if old else ()), *([replayed] if facts.replayed else ())),
     )
 
 

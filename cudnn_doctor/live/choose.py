@@ -1,0 +1,81 @@
+"""What the live check runs on: which devices, which copies of cuDNN."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudnn_doctor.model import CudnnCopy, Known, Resolution, value_or
+
+if TYPE_CHECKING:
+    from cudnn_doctor.probe import Libraries
+
+PLAIN = "plain dlopen"
+BY_THE_USER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+CUBLAS = ("libcublasLt", "libcublas")  # in the order in which one needs the other
+
+
+def devices_to_check(environ: Mapping[str, str], wanted: Sequence[int] = (), root: Path = Path("/")) -> tuple[int, ...]:
+    """CUDA ordinals that a program started here would see; empty where there is no device node.
+
+    CUDA_VISIBLE_DEVICES hides devices and ends at its first entry that is no device (CUDA programming guide).
+
+    Raises:
+        ValueError: a wanted ordinal is not among them.
+    """
+    nodes = [p.name for p in (root / "dev").glob("nvidia*")] if (root / "dev").is_dir() else []
+    count = sum(1 for n in nodes if re.fullmatch(r"nvidia\d+", n)) or int((root / "dev/dxg").exists())
+    listed = environ.get("CUDA_VISIBLE_DEVICES")
+    seen = tuple(range(count if listed is None else min(count, visible(listed, count))))
+    missing = [d for d in wanted if d not in seen]
+    if missing and count:
+        raise ValueError(
+            f"--device {missing[0]}: a program started here sees {len(seen)} device(s), numbered from 0"
+            + (f" (CUDA_VISIBLE_DEVICES={listed})." if listed is not None else ".")
+        )
+    return tuple(d for d in seen if not wanted or d in wanted)
+
+
+def visible(listed: str, count: int) -> int:
+    """How many devices CUDA_VISIBLE_DEVICES leaves of `count`."""
+    shown: list[str] = []
+    for entry in (e.strip() for e in listed.split(",")):
+        is_index = entry.isdigit() and int(entry) < count
+        if not (is_index or re.match(r"(GPU|MIG)-", entry)) or entry in shown:
+            break
+        shown.append(entry)
+    return len(shown)
+
+
+def choose_copies(libraries: Libraries, *, everything: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Paths of the cuDNN copies to open, each with the libraries that a framework would have loaded before it.
+
+    Those are the copies that the installed frameworks would load and those that the user put first by
+    LD_LIBRARY_PATH or LD_PRELOAD; without a framework, what a plain dlopen finds. `everything` adds every other copy.
+    """
+    copies = {c.real_path: c for c in libraries.cudnn}
+    found = [r for r in libraries.resolutions if isinstance(r.real_path, Known) and r.real_path.value in copies]
+    chosen = [r for r in found if r.consumer not in (*copies, PLAIN)]
+    plain = [r for r in found if r.consumer == PLAIN]
+    chosen += [r for r in plain if not chosen or r.step.startswith(BY_THE_USER)]
+    result = {value_or(r.real_path, ""): _preload(libraries, copies[value_or(r.real_path, "")], r) for r in chosen}
+    if everything or not result:
+        for copy in libraries.cudnn:
+            if copy.kind != "shimless":
+                result.setdefault(copy.real_path, ())
+    return tuple(result.items())
+
+
+def _preload(libraries: Libraries, copy: CudnnCopy, resolution: Resolution) -> tuple[str, ...]:
+    """cuBLAS of the wheels, which a framework loads before cuDNN; a plain dlopen has only the loader's path."""
+    if resolution.consumer == PLAIN:
+        return ()
+    wanted = value_or(copy.cuda_flavour, 0)
+    return tuple(
+        lib.real_path
+        for name in CUBLAS
+        for lib in libraries.cuda.libraries
+        if lib.name == name and lib.major == wanted and "site-packages" in lib.found_by
+    )
