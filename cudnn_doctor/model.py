@@ -358,6 +358,7 @@ class Step(Base, frozen=True, kw_only=True):
     status: int | None = None  # raw status; None for a note
     name: str = ""  # "CUDNN_STATUS_MAPPING_ERROR", "CUDA_SUCCESS"; cuDNN names are by (major, code)
     detail: str = ""  # cudnnGetLastErrorString, or what was expected
+    label: str = ""  # tells like calls of one scenario apart: "its context current"
     value: Any = None  # a note's value: number, string, list
     ms: float | None = None
 

@@ -1,0 +1,50 @@
+"""The child's main program: `python -I -S child.py COMMANDS RESULTS`, two descriptor numbers.
+
+The first command is the module path to use; each further one names a body, `module:function`, and its arguments. Bodies
+of one child share the dictionary that they are given as third argument (an open context, a loaded library).
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+
+def main() -> None:
+    """Runs the commands until their channel ends, then leaves without the interpreter's and the libraries' teardown."""
+    commands_fd, results_fd = int(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable(all_threads=False)
+    for fd in (commands_fd, results_fd):
+        os.set_inheritable(fd, False)
+    with open(commands_fd, "rb") as commands:
+        sys.path[:] = json.loads(commands.readline())["path"]
+        from cudnn_doctor.live.wire import StopTask, Wire
+
+        wire = Wire(results_fd)
+        shared: dict[str, Any] = {}
+        for line in commands:
+            task = json.loads(line)
+            wire.send(begin=task["id"])
+            start = time.perf_counter_ns()
+            error = ""
+            try:
+                module, _, function = task["body"].partition(":")
+                getattr(import_module(module), function)(wire, task["args"], shared)
+            except StopTask:
+                pass
+            except BaseException as e:
+                error = f"{type(e).__name__}: {e}"[:2000]
+            wire.send(end=task["id"], ms=round((time.perf_counter_ns() - start) / 1e6, 3), error=error)
+    wire.send(done=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
