@@ -456,8 +456,23 @@ class Report(Base, frozen=True, kw_only=True):
 
 
 def encode(document: Base) -> bytes:
-    """JSON, indented by two spaces, one final newline."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    """JSON, indented by two spaces, one final newline. Bytes of file names and variables that are not UTF-8 (lone
+    surrogates in Python) become `\\udcff` as text."""
+    try:
+        raw = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        raw = msgspec.json.encode(_sayable(msgspec.to_builtins(document)))
+    return msgspec.json.format(raw, indent=2) + b"\n"
+
+
+def _sayable(node: Any) -> Any:
+    if isinstance(node, str):
+        return node.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(node, dict):
+        return {_sayable(k): _sayable(v) for k, v in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_sayable(v) for v in node]
+    return node
 
 
 def decode(data: bytes, kind: type[T]) -> T:
