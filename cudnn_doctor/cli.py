@@ -2,7 +2,287 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+
+import typer
+
+from cudnn_doctor import __version__
+
+if TYPE_CHECKING:
+    from cudnn_doctor.engine import Options
+
+CheckFormat = Literal["text", "json", "markdown", "junit", "sarif", "github"]
+SeverityName = Literal["note", "warning", "error"]
+OwnerName = Literal["node", "environment", "program"]
+Style = Literal["plain", "nagios"]
+
+app = typer.Typer(
+    name="cudnn-doctor",
+    help="Find out why TensorFlow, PyTorch or JAX stops in cuDNN.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+# ---------------------------------------------------------------- options that several commands share
+
+Env = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="The Python environment to examine: a venv, a conda prefix, an interpreter."),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to FILE.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text (also: NO_COLOR).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing when healthy, one line a problem otherwise.")]
+Timeout = Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all live work together.")]
+MatrixFile = Annotated[
+    Path | None, typer.Option("--matrix", metavar="FILE", help="Your own rows, laid over compat_matrix.yaml.")
+]
+Live = Annotated[bool, typer.Option("--live/--no-live", help="Use the GPUs, in child processes.")]
+AllCudnn = Annotated[bool, typer.Option("--all-cudnn", help="Live check of every cuDNN copy, not only the winners.")]
+Device = Annotated[list[int] | None, typer.Option(metavar="N", help="CUDA device to use; repeatable.")]
+Only = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Only CD301, CD3 or a category; repeatable.")]
+Skip = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Leave out; repeatable.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(metavar="WHAT", help="gpu, driver, cudnn, tensorflow, torch or jax must be there; repeatable."),
+]
+FailOn = Annotated[SeverityName, typer.Option(help="Least severity that makes exit 1.")]
+OwnerOption = Annotated[
+    OwnerName | None,
+    typer.Option("--owner", help="Judge only what the node's, environment's or program's owner must fix."),
+]
+ExitStyle = Annotated[
+    Style, typer.Option("--exit-style", help="plain: 0, 1, 2; nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
+]
+Replay = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Judge a snapshot or report from elsewhere; example:NAME for one that ships."),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cudnn-doctor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Find out why TensorFlow, PyTorch or JAX stops in cuDNN.
+
+    Exit codes: 0 examined, nothing wrong; 1 a problem; 2 no verdict (wrong usage, nothing to examine, a required
+    check could not run).
+    """
+
+
+@app.command()
+def check(
+    env: Env = None,
+    fmt: Annotated[CheckFormat, typer.Option("--format", help="Form of the report.")] = "text",
+    output: Output = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every rule's answer with its evidence.")] = False,
+    no_color: NoColor = False,
+    live: Live = True,
+    all_cudnn: AllCudnn = False,
+    device: Device = None,
+    timeout: Timeout = 20.0,
+    only: Only = None,
+    skip: Skip = None,
+    require: Require = None,
+    fail_on: FailOn = "error",
+    owner: OwnerOption = None,
+    exit_style: ExitStyle = "plain",
+    matrix: MatrixFile = None,
+    replay: Replay = None,
+    list_rules: Annotated[bool, typer.Option("--list", help="Print every rule and stop.")] = False,
+) -> None:
+    """Examine this machine and give a verdict.
+
+    \b
+    Examples:
+      cudnn-doctor check
+      cudnn-doctor check --env /opt/venv --require gpu --format json -o report.json
+      cudnn-doctor check --quiet --owner node          # in a Slurm prolog
+      cudnn-doctor check --replay example:h200-two-copies
+    """
+    if list_rules:
+        from cudnn_doctor.render.rules import render_rules
+
+        _emit(render_rules())
+        return
+    options = _options(
+        env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix,
+        only=tuple(only or ()), skip=tuple(skip or ()), require=tuple(require or ()), fail_on=fail_on, owner=owner,
+        exit_style=exit_style,
+    )  # fmt: skip
+
+    def work() -> int:
+        from datetime import datetime, timezone
+
+        from cudnn_doctor import engine
+        from cudnn_doctor.render import render
+
+        facts = engine.load(replay) if replay else engine.gather(options, os.environ)
+        report = engine.judge(facts, options, datetime.now(timezone.utc).date())
+        form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
+        text = render(report, form, verbose=verbose, **_screen(no_color, output))
+        _emit(text, output, force)
+        return report.exit_code
+
+    _run(work, failure=3 if exit_style == "nagios" else 2)
+
+
+@app.command()
+def snapshot(
+    env: Env = None,
+    output: Output = None,
+    force: Force = False,
+    live: Live = True,
+    all_cudnn: AllCudnn = False,
+    device: Device = None,
+    timeout: Timeout = 20.0,
+    no_redact: Annotated[bool, typer.Option("--no-redact", help="Keep names, addresses and serial numbers.")] = False,
+) -> None:
+    """Store the facts of this machine as JSON, to be judged elsewhere by `check --replay FILE`.
+
+    \b
+    Examples:
+      cudnn-doctor snapshot -o box.json
+    """
+    options = _options(env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout)
+
+    def work() -> int:
+        from cudnn_doctor import engine
+        from cudnn_doctor.model import encode
+
+        document = engine.snapshot_file(engine.gather(options, os.environ))
+        if not no_redact:
+            from cudnn_doctor.redact import redact
+
+            document, _ = redact(document)
+        _emit(encode(document).decode(), output, force)
+        return 0
+
+    _run(work)
+
+
+@app.command()
+def matrix(
+    subject: Annotated[str, typer.Argument(help="tensorflow, torch, jax, cudnn, gpu, driver or cuda.")],
+    name: Annotated[str, typer.Argument(help="A version, or a GPU's name.")],
+    driver: Annotated[str | None, typer.Option(metavar="VERSION", help="Your driver's release.")] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="Your GPU.")] = None,
+    python: Annotated[str | None, typer.Option(metavar="VERSION", help="Your Python.")] = None,
+    system: Annotated[Literal["linux", "windows"], typer.Option(help="Your operating system.")] = "linux",
+    fmt: Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the answer.")] = "text",
+    output: Output = None,
+    force: Force = False,
+    no_color: NoColor = False,
+    matrix_file: MatrixFile = None,
+) -> None:
+    """Ask the compatibility matrix: what fits, what does not and by which rule.
+
+    \b
+    Examples:
+      cudnn-doctor matrix tensorflow 2.18 --driver 535.54 --gpu "RTX 5090"
+      cudnn-doctor matrix cudnn 9.10
+      cudnn-doctor matrix gpu "Tesla K80"
+    """
+
+    def work() -> int:
+        from cudnn_doctor.knowledge.advice import answer
+        from cudnn_doctor.knowledge.matrix import load_matrix
+        from cudnn_doctor.render.matrix import render_matrix
+
+        found = answer(subject, name, load_matrix(matrix_file), driver=driver, gpu=gpu, python=python, system=system)
+        screen = _screen(no_color, output)
+        _emit(render_matrix(found, fmt, width=screen["width"]), output, force)
+        return 1 if found.verdict == "problem" else 0
+
+    _run(work)
+
+
+# ---------------------------------------------------------------- shared by the commands
+
+
+def _options(**wanted: object) -> Options:
+    from cudnn_doctor.engine import Options
+
+    return Options(**wanted)  # type: ignore[arg-type]  # typer has checked each one
+
+
+class _Screen(dict[str, object]):
+    """Keyword arguments that a renderer needs to know of the place where its text will be read."""
+
+
+def _screen(no_color: bool, output: Path | None) -> dict[str, object]:
+    import shutil
+
+    terminal = output is None and sys.stdout.isatty()
+    color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = min(200, max(40, shutil.get_terminal_size((100, 24)).columns))
+    encoding = "utf-8" if output else (sys.stdout.encoding or "ascii")
+    return {"width": width, "color": color, "encoding": encoding}
+
+
+def _emit(text: str, output: Path | None = None, force: bool = False) -> None:
+    """The report: to `output`, else to stdout, whatever the stream's encoding can say."""
+    if output is not None:
+        from cudnn_doctor.report_file import write
+
+        write(output, text, force=force)
+        _remark(f"written to {output}")
+        return
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
+
+
+def _remark(text: str) -> None:
+    sys.stderr.write(f"cudnn-doctor: {text}\n")
+
+
+def _run(work: Callable[[], int], *, failure: int = 2) -> NoReturn:
+    """Runs a command to its exit code; an error of the user's or of ours is one line on stderr and `failure`."""
+    from cudnn_doctor.engine import UsageError
+
+    try:
+        code = work()
+    except BrokenPipeError:  # `| head`: the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = failure
+    except KeyboardInterrupt:
+        _remark("interrupted")
+        code = failure
+    except (UsageError, OSError, ValueError) as e:
+        _remark(str(e))
+        code = failure
+    except Exception as e:
+        where = _last_frame(e)
+        _remark(f"internal error: {type(e).__name__}: {e} ({where}). Please report it with this line.")
+        code = failure
+    raise SystemExit(code)
+
+
+def _last_frame(error: BaseException) -> str:
+    frame, last = error.__traceback__, None
+    while frame:
+        last, frame = frame, frame.tb_next
+    return f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}" if last else "no frame"
+
 
 def main() -> None:
     """Entry point of the console script."""
-    raise SystemExit("not written yet")
+    app()
