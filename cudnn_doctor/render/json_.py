@@ -1,0 +1,10 @@
+"""The report as its own JSON document (schemas/report-1.schema.json)."""
+
+from __future__ import annotations
+
+from cudnn_doctor.model import Report, encode
+
+
+def render_json(report: Report) -> str:
+    """The document, ending in a line break."""
+    return encode(report).decode("utf-8")

@@ -1,0 +1,139 @@
+"""The report as GitHub-flavoured markdown that fits an issue: verdict and problems first, details folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudnn_doctor.model import Fact, Finding, Known, Report, value_or
+from cudnn_doctor.render import summary
+from cudnn_doctor.render.clean import disarmed, size, time
+from cudnn_doctor.render.md import block, bullets, code, folded, table, text
+
+LIMIT = 60_000  # characters; GitHub refuses an issue body above 65,536
+SIGNS: dict[summary.State, str] = {
+    "ok": "✅ ok",
+    "note": "ℹ️ note",
+    "warning": "⚠️ warning",
+    "error": "❌ error",
+    "unknown": "❔ unknown",
+    "skipped": "➖ skipped",
+    "crashed": "💥 crashed",
+}
+VERDICTS = {"ok": "✅ ok", "problem": "❌ problem", "no-verdict": "❔ no verdict"}
+
+
+def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
+    """Verdict, overview and problems; what no longer fits into `limit` characters is left out whole, and says so."""
+    kept: list[str] = []
+    used = left_out = 0
+    for piece in pieces(report):
+        if used + len(piece) + 2 > limit - 200:
+            left_out += 1
+            continue
+        kept.append(piece)
+        used += len(piece) + 2
+    if left_out:
+        kept.append(f"*{left_out} parts are left out to stay under {limit} characters; the JSON form has everything.*")
+    return disarmed("\n\n".join(kept)) + "\n"
+
+
+def pieces(report: Report) -> Iterator[str]:
+    """The parts of the document, the most telling first."""
+    yield f"# {report.tool.name} {report.tool.version}: {VERDICTS[report.verdict]}"
+    yield f"**{text(report.reason)}** (exit code {report.exit_code})"
+    yield text(summary.next_step(report))
+    for note in report.notes:
+        yield f"> {text(note)}"
+    yield overview(report)
+    for title, states in (("Problems", ("crashed", "error", "warning")), ("Notes", ("note",))):
+        chosen = summary.ordered(report.findings, *states)
+        if chosen:
+            yield f"## {title} ({len(chosen)})"
+            for finding in chosen:
+                yield _finding(finding)
+    unknown = summary.ordered(report.findings, "unknown")
+    if unknown:
+        yield f"## Could not be decided ({len(unknown)})"
+        yield bullets(map(_short, unknown))
+    yield from _details(report)
+
+
+def overview(report: Report) -> str:
+    """One row a category: state, name, facts."""
+    return table(
+        ("", "Category", "Facts"),
+        ((SIGNS[c.state], c.name, "<br>".join(map(text, c.facts)) or "–") for c in summary.categories(report)),
+    )
+
+
+def _finding(finding: Finding) -> str:
+    parts = [f"### {SIGNS[summary.state_of(finding)]}: {text(summary.heading(finding))}"]
+    if finding.detail and finding.title:
+        parts.append(text(finding.detail))
+    if finding.evidence:
+        parts.append(
+            bullets(f"{code(e.value)}{f' from {code(e.source)}' if e.source else ''}" for e in finding.evidence)
+        )
+    for fix in finding.fixes:
+        parts.append(f"**Fix:** {text(fix.text)}")
+        if fix.command:
+            parts.append(block(fix.command, "sh"))
+        if fix.verify:
+            parts.append("Then look whether it worked:")
+            parts.append(block(fix.verify, "sh"))
+    parts.append(f"<sub>To be mended by: {finding.owner}</sub>")
+    return "\n\n".join(parts)
+
+
+def _short(finding: Finding) -> str:
+    detail = f": {text(finding.detail)}" if finding.detail and finding.title else ""
+    return f"{text(summary.heading(finding))}{detail}"
+
+
+def _details(report: Report) -> Iterator[str]:
+    s = report.snapshot
+    gpus = value_or(s.gpus, ())
+    if gpus:
+        rows = (
+            (
+                str(g.index),
+                _cell(g.name),
+                _cell(g.compute_capability),
+                _bytes(g.memory_free),
+                _bytes(g.memory_total),
+                _cell(g.compute_mode),
+                _cell(g.uuid),
+            )
+            for g in gpus
+        )
+        head = ("GPU", "Name", "Capability", "Free", "Total", "Compute mode", "UUID")
+        yield folded(f"GPUs ({len(gpus)})", table(head, rows))
+    if s.cudnn:
+        copies = ((_cell(c.version), code(c.real_path), code(", ".join(c.found_by)), _cell(c.package)) for c in s.cudnn)
+        head = ("Version", "File", "Found by", "Package")
+        yield folded(f"cuDNN copies ({len(s.cudnn)})", table(head, copies))
+    if s.resolutions:
+        loads = ((text(r.consumer), code(r.wanted), _cell(r.real_path), code(r.step)) for r in s.resolutions)
+        yield folded("Which cuDNN is loaded", table(("By", "Wanted", "File", "Step of the search"), loads))
+    live = [r for r in report.scenarios if r.scenario == "live-check"]
+    if live:
+        runs = ((text(summary.live_subject(r)), text(summary.live_outcome(r)), time(r.ms)) for r in live)
+        yield folded("Live checks", table(("", "Outcome", "Time"), runs))
+    packages = value_or(s.packages, ())
+    if packages:
+        yield folded(f"Packages ({len(packages)})", block("\n".join(f"{p.name}=={p.version}" for p in packages)))
+    if s.host.environment:
+        lines = "\n".join(f"{name}={value}" for name, value in sorted(s.host.environment.items()))
+        yield folded(f"Environment variables ({len(s.host.environment)})", block(lines))
+    for title, state in (("Checks in order", "ok"), ("Checks that did not apply", "skipped")):
+        chosen = [f for f in report.findings if summary.state_of(f) == state]
+        if chosen:
+            yield folded(f"{title} ({len(chosen)})", bullets(map(_short, chosen)))
+
+
+def _cell(fact: Fact[str]) -> str:
+    return code(fact.value) if isinstance(fact, Known) else f"– ({fact.reason})"
+
+
+def _bytes(fact: Fact[int]) -> str:
+    return size(fact.value) if isinstance(fact, Known) else f"– ({fact.reason})"

@@ -1,0 +1,259 @@
+"""What every form of a report says about it: categories with their facts, counts, order of the problems, next step.
+
+Facts only, no marks, no colours and no escaping: the texts may still hold what a hostile name held, and each form
+cleans them in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Literal
+
+from cudnn_doctor.exits import RANK
+from cudnn_doctor.model import Base, Evidence, Finding, Fix, Gpu, Known, Report, Resolution, ScenarioResult, value_or
+from cudnn_doctor.render.clean import short_path, size, time
+from cudnn_doctor.rules import CATEGORIES
+
+State = Literal["ok", "note", "warning", "error", "unknown", "skipped", "crashed"]
+WORST_FIRST: tuple[State, ...] = ("crashed", "error", "warning", "unknown", "note", "ok", "skipped")
+
+
+class Category(Base, frozen=True, kw_only=True):
+    """One line of the overview: "GPU", how it stands, the facts, and its findings worst first."""
+
+    name: str
+    state: State
+    facts: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def state_of(finding: Finding) -> State:
+    """A finding's status with the severity of a problem spelled out."""
+    return finding.severity if finding.status == "problem" else finding.status
+
+
+def worst(states: Iterable[State]) -> State:
+    """The state that stands for several; none at all is skipped. A note is no fault: `ok` stands for both."""
+    state = min(states, key=WORST_FIRST.index, default="skipped")
+    return "ok" if state == "note" else state
+
+
+def ordered(findings: Iterable[Finding], *states: State) -> tuple[Finding, ...]:
+    """The findings in these states, worst first, by code within a state."""
+    chosen = [f for f in findings if state_of(f) in states]
+    return tuple(sorted(chosen, key=lambda f: (WORST_FIRST.index(state_of(f)), f.code)))
+
+
+def categories(report: Report) -> tuple[Category, ...]:
+    """All categories that have findings, in the order of their codes."""
+    found = []
+    for prefix, name in CATEGORIES.items():
+        findings = tuple(f for f in report.findings if f.code.startswith(prefix))
+        if findings:
+            state = worst(state_of(f) for f in findings)
+            facts = FACTS[name](report) if name in FACTS else ()
+            found.append(Category(name=name, state=state, facts=tuple(facts), findings=ordered(findings, *WORST_FIRST)))
+    return tuple(found)
+
+
+def machine(report: Report) -> str:
+    """Where this was: "Ubuntu 24.04.3 LTS, Python 3.12.3 in /opt/venv (VIRTUAL_ENV)"."""
+    s = report.snapshot
+    python = f"Python {value_or(s.patient.python_version, '?')} in {s.patient.prefix} ({s.patient.chosen_by})"
+    return f"{value_or(s.host.os, 'unknown OS')}, {python}"
+
+
+def heading(finding: Finding) -> str:
+    """ "CD302 torch 2.11.0: An older copy is found first"."""
+    title = finding.title or finding.detail
+    return f"{finding.code} {finding.subject}: {title}" if finding.subject else f"{finding.code} {title}"
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """Value, and in brackets where it was read."""
+    return f"{evidence.value} ({evidence.source})" if evidence.source else evidence.value
+
+
+def counts(report: Report) -> tuple[tuple[int, str], ...]:
+    """(3, "ok"), (1, "error"), ...: only what there is, worst first."""
+    states = sorted((state_of(f) for f in report.findings), key=WORST_FIRST.index)
+    return tuple((len(list(group)), state) for state, group in groupby(states))
+
+
+def first_fix(report: Report) -> tuple[Finding, Fix] | None:
+    """The worst problem that says what to do, and its first fix."""
+    for finding in ordered(report.findings, "error", "warning"):
+        if finding.fixes:
+            return finding, finding.fixes[0]
+    return None
+
+
+def next_step(report: Report) -> str:
+    """What the reader does now, in one or two sentences."""
+    if report.verdict == "problem":
+        fix = first_fix(report)
+        return f"Start with {fix[0].code}, then run the check again." if fix else "Run the check again after a change."
+    if report.verdict == "ok":
+        return (
+            "If a program still fails on this machine, give its log to `cudnn-doctor explain LOG`; "
+            "`cudnn-doctor reproduce` provokes the cuDNN stream error on purpose."
+        )
+    if not value_or(report.snapshot.gpus, ()):
+        return (
+            "Run it on the machine that fails, or judge a snapshot of that machine here: `cudnn-doctor snapshot -o FILE` "
+            "there, `cudnn-doctor check --replay FILE` here."
+        )
+    return "See what could not be decided above; `cudnn-doctor check --verbose` shows every answer."
+
+
+# ---------------------------------------------------------------- facts of each category
+
+
+def driver_facts(report: Report) -> Iterable[str]:
+    """ "580.159.04 (open kernel module), serves CUDA up to 13.0"."""
+    d = report.snapshot.driver
+    if isinstance(d.version, Known):
+        module = value_or(d.kernel_module, "")
+        kind = value_or(d.kernel_module_kind, "")
+        differs = f"kernel module {module}" if module and module != d.version.value else ""
+        about = differs or (f"{kind} kernel module" if kind else "")
+        text = f"{d.version.value} ({about})" if about else d.version.value
+        yield f"{text}, serves CUDA up to {d.cuda.value}" if isinstance(d.cuda, Known) else text
+        return
+    if isinstance(d.pci, Known):
+        n = len(d.pci.value)
+        yield (
+            "no NVIDIA device"
+            if not n
+            else f"{n} NVIDIA device{'s' if n > 1 else ''} on the PCI bus, no driver answers"
+        )
+    if isinstance(d.nvml, Known) and d.nvml.value.code:
+        yield f"NVML: {d.nvml.value.name}"
+    elif isinstance(d.kernel_module, Known):
+        yield f"kernel module {d.kernel_module.value}"
+
+
+def gpu_facts(report: Report) -> Iterable[str]:
+    """ "GPU 0 NVIDIA H200 (9.0), 139.8 GiB free of 140.4 GiB"; more than four alike are one line."""
+    gpus = value_or(report.snapshot.gpus, ())
+
+    def kind(g: Gpu) -> tuple[str, str]:
+        return value_or(g.name, "unnamed"), value_or(g.compute_capability, "?")
+
+    for (name, capability), group in groupby(gpus, key=kind):
+        same = list(group)
+        batches = [same] if len(same) > 4 else [[g] for g in same]
+        for batch in batches:
+            yield f"{_numbers(batch)} {name} ({capability}){_memory(batch)}"
+
+
+def _numbers(gpus: Sequence[Gpu]) -> str:
+    first, last = gpus[0].index, gpus[-1].index
+    return f"GPU {first}" if first == last else f"GPU {first} to {last}:"
+
+
+def _memory(gpus: Sequence[Gpu]) -> str:
+    free = [g.memory_free.value for g in gpus if isinstance(g.memory_free, Known)]
+    total = [g.memory_total.value for g in gpus if isinstance(g.memory_total, Known)]
+    if not free or not total:
+        return ""
+    least = "at least " if len(gpus) > 1 else ""
+    return f", {least}{size(min(free))} free of {size(min(total))}"
+
+
+def cudnn_facts(report: Report) -> Iterable[str]:
+    """Who loads which copy and by which step, then the copies that lose."""
+    copies = {c.real_path: c for c in report.snapshot.cudnn}
+
+    def named(real_path: str) -> str:
+        copy = copies.get(real_path)
+        where = short_path(real_path.rpartition("/")[0])
+        return f"{value_or(copy.version, '?') if copy else '?'} in {where}"
+
+    winners: dict[str, list[Resolution]] = {}
+    for r in report.snapshot.resolutions:
+        if isinstance(r.real_path, Known):
+            winners.setdefault(r.real_path.value, []).append(r)
+    for real_path, users in winners.items():
+        who = [f"{u.consumer} ({short_path(u.step, 1)})" for u in users]
+        yield f"{named(real_path)} is loaded by {', '.join(who)}"
+    for real_path in copies:
+        if real_path in winners:
+            continue
+        lost = any(real_path in r.shadowed for r in report.snapshot.resolutions)
+        yield f"{named(real_path)} is {'shadowed' if lost else 'not loaded by anything found here'}"
+    if not copies:
+        yield "no copy found"
+
+
+def compatibility_facts(report: Report) -> Iterable[str]:
+    """ "torch 2.11.0, built with CUDA 13.0 and cuDNN 9.19.0"."""
+    for f in report.snapshot.frameworks:
+        built = [
+            f"{what} {fact.value}"
+            for what, fact in (("CUDA", f.built_cuda), ("cuDNN", f.built_cudnn))
+            if isinstance(fact, Known)
+        ]
+        kind = "" if value_or(f.cuda_build, True) else " (a build without CUDA)"
+        yield f"{f.name} {f.version}{kind}" + (f", built with {' and '.join(built)}" if built else "")
+    if not report.snapshot.frameworks:
+        yield "no framework found in the environment"
+
+
+def environment_facts(report: Report) -> Iterable[str]:
+    """OS, container, environment."""
+    s = report.snapshot
+    container = value_or(s.host.container, "none")
+    where = f" in {container}" if container != "none" else " under WSL" if value_or(s.host.wsl, False) else ""
+    yield f"{machine(report)}{where}"
+
+
+def live_facts(report: Report) -> Iterable[str]:
+    """ "GPU 0: cuDNN 9.19.0 works, 420 ms"."""
+    for r in report.scenarios:
+        if r.scenario == "live-check":
+            yield f"{live_subject(r)}: {live_outcome(r)}"
+
+
+def live_subject(result: ScenarioResult) -> str:
+    """ "GPU 0, cuDNN 9.19.0"."""
+    gpu = "no GPU" if result.device is None else f"GPU {result.device}"
+    return f"{gpu}, cuDNN {result.cudnn_version or short_path(result.cudnn)}"
+
+
+def live_outcome(result: ScenarioResult) -> str:
+    """How a child ended: time where it went well, else the first failing call or the death of the child."""
+    if result.skipped:
+        return f"not run: {result.skipped}"
+    if result.fate.kind != "completed":
+        return fate_text(result)
+    for step in result.steps:
+        if step.status:
+            return f"{step.call} gave {step.status} {step.name}"
+    return f"works, {time(result.ms)}"
+
+
+def fate_text(result: ScenarioResult) -> str:
+    """The death of a child in words."""
+    fate = result.fate
+    during = f" in {fate.last_step}" if fate.last_step else ""
+    if fate.kind == "signal":
+        return f"ended by {fate.signal}{during}"
+    if fate.kind == "timeout":
+        return f"no answer within the time limit{during}"
+    if fate.kind == "exit":
+        return f"ended with exit code {fate.exit_code}{during}"
+    if fate.kind == "not-started":
+        return f"not started{': ' + fate.error if fate.error else ''}"
+    return fate.error or "completed"
+
+
+FACTS: dict[str, Callable[[Report], Iterable[str]]] = {
+    "Driver": driver_facts,
+    "GPU": gpu_facts,
+    "cuDNN": cudnn_facts,
+    "Compatibility": compatibility_facts,
+    "Environment": environment_facts,
+    "Live": live_facts,
+}

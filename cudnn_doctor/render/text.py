@@ -1,0 +1,165 @@
+"""The report as lines for people, in the manner of `flutter doctor`: one line a category, then what is wrong in full
+(title, evidence, fix, how to verify), what is unknown in short, the verdict and the next step.
+
+A line is a tuple of spans, a style and a text; `plain` drops the styles, `terminal` paints them. Both show the same
+words, so colour is never the only sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from cudnn_doctor.model import Finding, Fix, Report
+from cudnn_doctor.render import summary
+from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad, visible, wrap
+
+Style = Literal["", "ok", "note", "warning", "error", "unknown", "skipped", "crashed", "bold", "dim", "command"]
+Span = tuple[Style, str]
+Line = tuple[Span, ...]
+
+MIN_WIDTH, NARROW, MAX_WIDTH = 40, 64, 200
+SIGNS: dict[summary.State, tuple[str, str]] = {
+    "ok": ("[✓]", "[ok]"),
+    "note": ("[i]", "[note]"),
+    "warning": ("[!]", "[warn]"),
+    "error": ("[✗]", "[FAIL]"),
+    "unknown": ("[?]", "[?]"),
+    "skipped": ("[–]", "[-]"),
+    "crashed": ("[☠]", "[CRASH]"),
+}
+
+
+class Layout:
+    """Measures and signs for one stream: its width, and whether its encoding has the signs."""
+
+    def __init__(self, width: int, encoding: str) -> None:
+        self.width = max(MIN_WIDTH, min(width, MAX_WIDTH))
+        signs = "".join(fancy for fancy, _ in SIGNS.values())
+        self._ascii = encodable(signs, encoding) != signs
+        self._gutter = max(len(pair[self._ascii]) for pair in SIGNS.values())
+
+    def sign(self, state: summary.State) -> Span:
+        return state, pad(SIGNS[state][self._ascii], self._gutter)
+
+    def block(self, text: str, *, indent: int = 0, style: Style = "", first: tuple[Span, ...] = ()) -> Iterator[Line]:
+        """`text` wrapped, continuation lines under the text of the first, which may begin with spans of its own."""
+        lead = indent + sum(cells(t) for _, t in first)
+        for i, line in enumerate(wrap(visible(text), self.width - lead)):
+            start: tuple[Span, ...] = (("", " " * indent), *first) if i == 0 else (("", " " * lead),)
+            yield (*start, (style, line))
+
+    def report(self, report: Report, *, verbose: bool) -> Iterator[Line]:
+        tool = f"{report.tool.name} {report.tool.version}".rstrip()
+        yield from self.block(f"{tool} on {summary.machine(report)}", style="bold")
+        yield ()
+        yield from self._overview(report)
+        for title, states in (("Problems", ("crashed", "error", "warning")), ("Notes", ("note",))):
+            chosen = summary.ordered(report.findings, *states)
+            if chosen:
+                yield from ((), (("bold", f"{title} ({len(chosen)})"),))
+                for finding in chosen:
+                    yield ()
+                    yield from self._finding(finding)
+        unknown = summary.ordered(report.findings, "unknown")
+        if unknown:
+            yield from ((), (("bold", f"Could not be decided ({len(unknown)})"),))
+            for finding in unknown:
+                yield from self._short(finding)
+        if verbose:
+            yield from self._others(report)
+        if report.notes:
+            yield ()
+            for note in report.notes:
+                yield from self.block(note, first=(("dim", "Note: "),))
+        yield ()
+        yield from self._verdict(report)
+
+    def _overview(self, report: Report) -> Iterator[Line]:
+        found = summary.categories(report)
+        column = max((cells(c.name) for c in found), default=0) + 2
+        for category in found:
+            first = (self.sign(category.state), ("", " "), ("bold", pad(category.name, column)))
+            lead = sum(cells(t) for _, t in first)
+            if self.width < NARROW:
+                yield first
+                first, lead = (("", "    "),), 4
+            shown = [f for f in category.findings if summary.state_of(f) in ("crashed", "error", "warning")]
+            facts = list(category.facts) or ([] if shown else [f"{len(category.findings)} checks"])
+            spans: list[tuple[Style, str]] = [("", fact) for fact in facts]
+            spans += [(summary.state_of(f), summary.heading(f)) for f in shown]
+            for i, (style, text) in enumerate(spans):
+                start = first if i == 0 else (("", " " * lead),)
+                yield from self.block(one_line(text), first=start, style=style)
+
+    def _finding(self, finding: Finding) -> Iterator[Line]:
+        state = summary.state_of(finding)
+        sign = self.sign(state)
+        indent = cells(sign[1]) + 1
+        yield from self.block(one_line(summary.heading(finding)), first=(sign, ("", " ")), style="bold")
+        if finding.detail and finding.title:
+            yield from self.block(finding.detail, indent=indent)
+        for evidence in finding.evidence:
+            yield from self.block(summary.evidence_text(evidence), indent=indent, first=(("dim", "seen: "),))
+        for fix in finding.fixes:
+            yield from self._fix(fix, indent)
+        if state == "crashed":
+            yield from self.block(
+                "This rule failed on these facts: a fault of cudnn-doctor, please report it.", indent=indent
+            )
+
+    def _fix(self, fix: Fix, indent: int) -> Iterator[Line]:
+        yield from self.block(fix.text, indent=indent, first=(("bold", "fix:  "),))
+        for label, command in (("      ", fix.command), ("then: ", fix.verify)):
+            for i, line in enumerate(visible(command).splitlines()):
+                start = label if i == 0 else " " * len(label)
+                yield (("", " " * indent), ("bold", start), ("command", line))
+
+    def _short(self, finding: Finding) -> Iterator[Line]:
+        heading = summary.heading(finding)
+        text = f"{heading}: {finding.detail}" if finding.detail and finding.title else heading
+        yield from self.block(one_line(text), first=(self.sign(summary.state_of(finding)), ("", " ")))
+
+    def _others(self, report: Report) -> Iterator[Line]:
+        for title, state in (("In order", "ok"), ("Did not apply", "skipped")):
+            chosen = summary.ordered(report.findings, state)
+            if chosen:
+                yield from ((), (("bold", f"{title} ({len(chosen)})"),))
+                for finding in chosen:
+                    yield from self._short(finding)
+                    for evidence in finding.evidence:
+                        yield from self.block(summary.evidence_text(evidence), indent=8, first=(("dim", "seen: "),))
+
+    def _verdict(self, report: Report) -> Iterator[Line]:
+        style: Style = {"ok": "ok", "problem": "error", "no-verdict": "unknown"}[report.verdict]
+        word = {"ok": "OK", "problem": "PROBLEM", "no-verdict": "NO VERDICT"}[report.verdict]
+        yield from self.block(f"{report.reason} (exit code {report.exit_code})", first=((style, f"{word}: "),))
+        tally = ", ".join(f"{n} {state}" for n, state in summary.counts(report))
+        yield from self.block(f"Checks: {tally or 'none'}.", style="dim")
+        yield from self.block(summary.next_step(report))
+
+
+def lay_out(report: Report, *, width: int, verbose: bool, encoding: str) -> list[Line]:
+    """All lines, cleaned of what could act in a terminal or a CI log and sayable in `encoding`."""
+    lines = []
+    for line in Layout(width, encoding).report(report, verbose=verbose):
+        text = "".join(t for _, t in line)
+        safe = encodable(disarmed(text), encoding)
+        # A line that had to be changed as a whole loses its styles: rare, and the words matter more.
+        lines.append(line if safe == text else (("", safe),) if safe else ())
+    return lines
+
+
+def render_text(
+    report: Report, *, width: int = 80, color: bool = False, verbose: bool = False, encoding: str = "utf-8"
+) -> str:
+    """The report for people. Width is clamped to 40..200; commands and paths are never broken, so that they can be
+    copied. `color` is for real terminals only: it loads rich."""
+    lines = lay_out(report, width=width, verbose=verbose, encoding=encoding)
+    if color:
+        from cudnn_doctor.render.terminal import paint
+
+        return paint(lines)
+    from cudnn_doctor.render.plain import join
+
+    return join(lines)
