@@ -110,8 +110,8 @@ def _details(report: Report) -> Iterator[str]:
         yield folded(f"GPUs ({len(gpus)})", table(head, rows))
     if s.cudnn:
         copies = ((_cell(c.version), code(c.real_path), code(", ".join(c.found_by)), _cell(c.package)) for c in s.cudnn)
-        head = ("Version", "File", "Found by", "Package")
-        yield folded(f"cuDNN copies ({len(s.cudnn)})", table(head, copies))
+        columns = ("Version", "File", "Found by", "Package")
+        yield folded(f"cuDNN copies ({len(s.cudnn)})", table(columns, copies))
     if s.resolutions:
         loads = ((text(r.consumer), code(r.wanted), _cell(r.real_path), code(r.step)) for r in s.resolutions)
         yield folded("Which cuDNN is loaded", table(("By", "Wanted", "File", "Step of the search"), loads))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Literal
 
-from cudnn_doctor.exits import RANK
 from cudnn_doctor.model import Base, Evidence, Finding, Fix, Gpu, Known, Report, Resolution, ScenarioResult, value_or
 from cudnn_doctor.render.clean import short_path, size, time
 from cudnn_doctor.rules import CATEGORIES
@@ -30,7 +29,9 @@ class Category(Base, frozen=True, kw_only=True):
 
 def state_of(finding: Finding) -> State:
     """A finding's status with the severity of a problem spelled out."""
-    return finding.severity if finding.status == "problem" else finding.status
+    if finding.status == "problem":
+        return finding.severity
+    return finding.status
 
 
 def worst(states: Iterable[State]) -> State:
@@ -101,8 +102,8 @@ def next_step(report: Report) -> str:
         )
     if not value_or(report.snapshot.gpus, ()):
         return (
-            "Run it on the machine that fails, or judge a snapshot of that machine here: `cudnn-doctor snapshot -o FILE` "
-            "there, `cudnn-doctor check --replay FILE` here."
+            "Run it on the machine that fails, or judge a snapshot of that machine here: "
+            "`cudnn-doctor snapshot -o FILE` there, `cudnn-doctor check --replay FILE` here."
         )
     return "See what could not be decided above; `cudnn-doctor check --verbose` shows every answer."
 

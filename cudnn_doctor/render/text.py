@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from cudnn_doctor.model import Finding, Fix, Report
+from cudnn_doctor.model import Finding, Fix, Report, Verdict
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad, visible, wrap
 
@@ -27,6 +27,12 @@ SIGNS: dict[summary.State, tuple[str, str]] = {
     "unknown": ("[?]", "[?]"),
     "skipped": ("[–]", "[-]"),
     "crashed": ("[☠]", "[CRASH]"),
+}
+
+VERDICTS: dict[Verdict, Span] = {
+    "ok": ("ok", "OK"),
+    "problem": ("error", "PROBLEM"),
+    "no-verdict": ("unknown", "NO VERDICT"),
 }
 
 
@@ -79,7 +85,7 @@ class Layout:
         found = summary.categories(report)
         column = max((cells(c.name) for c in found), default=0) + 2
         for category in found:
-            first = (self.sign(category.state), ("", " "), ("bold", pad(category.name, column)))
+            first: Line = (self.sign(category.state), ("", " "), ("bold", pad(category.name, column)))
             lead = sum(cells(t) for _, t in first)
             if self.width < NARROW:
                 yield first
@@ -89,7 +95,7 @@ class Layout:
             spans: list[tuple[Style, str]] = [("", fact) for fact in facts]
             spans += [(summary.state_of(f), summary.heading(f)) for f in shown]
             for i, (style, text) in enumerate(spans):
-                start = first if i == 0 else (("", " " * lead),)
+                start: Line = first if i == 0 else (("", " " * lead),)
                 yield from self.block(one_line(text), first=start, style=style)
 
     def _finding(self, finding: Finding) -> Iterator[Line]:
@@ -121,7 +127,8 @@ class Layout:
         yield from self.block(one_line(text), first=(self.sign(summary.state_of(finding)), ("", " ")))
 
     def _others(self, report: Report) -> Iterator[Line]:
-        for title, state in (("In order", "ok"), ("Did not apply", "skipped")):
+        parts: tuple[tuple[str, summary.State], ...] = (("In order", "ok"), ("Did not apply", "skipped"))
+        for title, state in parts:
             chosen = summary.ordered(report.findings, state)
             if chosen:
                 yield from ((), (("bold", f"{title} ({len(chosen)})"),))
@@ -131,8 +138,7 @@ class Layout:
                         yield from self.block(summary.evidence_text(evidence), indent=8, first=(("dim", "seen: "),))
 
     def _verdict(self, report: Report) -> Iterator[Line]:
-        style: Style = {"ok": "ok", "problem": "error", "no-verdict": "unknown"}[report.verdict]
-        word = {"ok": "OK", "problem": "PROBLEM", "no-verdict": "NO VERDICT"}[report.verdict]
+        style, word = VERDICTS[report.verdict]
         yield from self.block(f"{report.reason} (exit code {report.exit_code})", first=((style, f"{word}: "),))
         tally = ", ".join(f"{n} {state}" for n, state in summary.counts(report))
         yield from self.block(f"Checks: {tally or 'none'}.", style="dim")

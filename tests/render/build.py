@@ -38,7 +38,7 @@ FINDINGS = (
         owner="environment",
         subject="torch 2.11.0",
         title="An older cuDNN is found before the one that it was built with",
-        detail="torch was built with cuDNN 9.19.0; the loader finds 9.1.0 first, because LD_LIBRARY_PATH names its folder.",
+        detail="torch was built with 9.19.0; the loader finds 9.1.0 first, because LD_LIBRARY_PATH names its folder.",
         evidence=(
             Evidence(pointer="/snapshot/cudnn/1/version", value="9.1.0", source="cudnnGetVersion of " + OLD),
             Evidence(
