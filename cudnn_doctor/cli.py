@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypedDict
 
 import typer
 
@@ -223,11 +223,15 @@ def _options(**wanted: object) -> Options:
     return Options(**wanted)  # type: ignore[arg-type]  # typer has checked each one
 
 
-class _Screen(dict[str, object]):
-    """Keyword arguments that a renderer needs to know of the place where its text will be read."""
+class _Screen(TypedDict):
+    """What a renderer needs to know of the place where its text will be read."""
+
+    width: int
+    color: bool
+    encoding: str
 
 
-def _screen(no_color: bool, output: Path | None) -> dict[str, object]:
+def _screen(no_color: bool, output: Path | None) -> _Screen:
     import shutil
 
     terminal = output is None and sys.stdout.isatty()

@@ -1,0 +1,69 @@
+"""Verdict and exit code: the contract of design.md section 5."""
+
+from __future__ import annotations
+
+import pytest
+
+from cudnn_doctor import exits
+from cudnn_doctor.model import Finding, Severity, Status
+
+
+def finding(status: Status, severity: Severity = "error", code: str = "CD101") -> Finding:
+    return Finding(code=code, status=status, severity=severity, owner="node", subject="GPU 0", title="title")
+
+
+def test_no_finding_at_all_is_never_a_pass() -> None:
+    assert exits.judge([]) == ("no-verdict", "nothing was examined")
+
+
+@pytest.mark.parametrize("status", ["unknown", "skipped"])
+def test_only_unanswered_findings_are_never_a_pass(status: Status) -> None:
+    assert exits.judge([finding(status)])[0] == "no-verdict"
+
+
+def test_a_crashed_rule_leaves_no_verdict_although_others_passed() -> None:
+    assert exits.judge([finding("ok"), finding("crashed", code="CD102")])[0] == "no-verdict"
+
+
+def test_an_unanswered_required_rule_leaves_no_verdict() -> None:
+    found = [finding("ok"), finding("unknown", code="CD102")]
+    assert exits.judge(found)[0] == "ok"
+    assert exits.judge(found, required={"CD102"}) == ("no-verdict", "CD102 title: unknown")
+
+
+def test_a_problem_beats_a_missing_answer() -> None:
+    found = [finding("crashed"), finding("problem", code="CD301")]
+    assert exits.judge(found, required={"CD101"}) == ("problem", "CD301 title")
+
+
+def test_the_most_severe_problem_is_named_and_the_rest_counted() -> None:
+    found = [finding("problem", "warning", "CD201"), finding("problem", "error", "CD301")]
+    assert exits.judge(found, fail_on="warning") == ("problem", "CD301 title (and 1 more)")
+
+
+@pytest.mark.parametrize(
+    ("severity", "fail_on", "verdict"),
+    [
+        ("note", "error", "ok"),
+        ("warning", "error", "ok"),
+        ("error", "error", "problem"),
+        ("note", "warning", "ok"),
+        ("warning", "warning", "problem"),
+        ("note", "note", "problem"),
+    ],
+)
+def test_fail_on(severity: Severity, fail_on: Severity, verdict: str) -> None:
+    assert exits.judge([finding("ok"), finding("problem", severity)], fail_on=fail_on)[0] == verdict
+
+
+def test_plain_exit_codes() -> None:
+    assert [exits.exit_code(v) for v in ("ok", "problem", "no-verdict")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("worst", "code"), [(None, 0), ("note", 0), ("warning", 1), ("error", 2)], ids=["none", "note", "warning", "error"]
+)
+def test_nagios_exit_codes(worst: Severity | None, code: int) -> None:
+    found = [finding("ok"), *([finding("problem", worst)] if worst else [])]
+    assert exits.exit_code("ok", found, "nagios") == code
+    assert exits.exit_code("no-verdict", found, "nagios") == 3
