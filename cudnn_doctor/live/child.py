@@ -1,7 +1,10 @@
-"""The child's main program: `python -I -S child.py COMMANDS RESULTS`, two descriptor numbers.
+"""The child's main program: `python -I -S child.py COMMANDS RESULTS [STACK]`, two descriptor numbers.
 
 The first command is the module path to use; each further one names a body, `module:function`, and its arguments. Bodies
 of one child share the dictionary that they are given as third argument (an open context, a loaded library).
+
+STACK is a stack limit in bytes. The program starts itself again under it, as a launcher with a small limit would: a
+limit set on a running process changes neither its threads' default nor what its parent would have given it.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from typing import Any
 def main() -> None:
     """Runs the commands until their channel ends, then leaves without the interpreter's and the libraries' teardown."""
     commands_fd, results_fd = int(sys.argv[1]), int(sys.argv[2])
+    if len(sys.argv) > 3:
+        resource.setrlimit(resource.RLIMIT_STACK, (int(sys.argv[3]), resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv[:3]])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(all_threads=False)
     for fd in (commands_fd, results_fd):

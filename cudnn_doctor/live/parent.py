@@ -221,7 +221,7 @@ class _Child:
         self._open.update((commands_w, results_r, output_r))
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", CHILD, str(commands_r), str(results_w)],
+                [sys.executable, "-I", "-S", CHILD, str(commands_r), str(results_w), *self._stack_argument()],
                 stdin=subprocess.DEVNULL,
                 stdout=output_w,
                 stderr=output_w,
@@ -247,6 +247,9 @@ class _Child:
         self._selector.register(commands_w, selectors.EVENT_WRITE, self._write)
         self._selector.register(results_r, selectors.EVENT_READ, self._read_results)
         self._selector.register(output_r, selectors.EVENT_READ, self._read_output)
+
+    def _stack_argument(self) -> list[str]:
+        return [] if self.job.stack_limit is None else [str(self.job.stack_limit)]
 
     def _write(self) -> None:
         try:
@@ -370,7 +373,7 @@ class _Child:
         if self._garbage:
             remarks.append(f"{self._garbage} lines of the result channel could not be read")
         text = {"last_step": self._pending, "stderr": self._output.text(), "error": "; ".join(remarks)}
-        if self._done and code in (0, None):
+        if self._done:
             return Fate(kind="completed", **text)
         if timed_out:
             return Fate(kind="timeout", **text)
