@@ -453,6 +453,7 @@ class Report(Base, frozen=True, kw_only=True):
     scenarios: tuple[ScenarioResult, ...]
     snapshot: Snapshot
     notes: tuple[str, ...] = ()  # remarks on the run itself: data older than 180 days, a replayed snapshot
+    fail_on: Severity = "error"  # least severity that counts for the verdict
 
 
 def encode(document: Base) -> bytes:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 # Cc and Cf hold C0, C1, DEL, bidirectional overrides, zero-width marks, tag characters; Cs lone surrogates;
-# Zl and Zp are line breaks for str.splitlines and for some terminals.
+# Zl and Zp are line breaks for str.splitlines and for some terminals. U+FFFE and U+FFFF are no characters: XML and
+# HTML documents that hold one do not parse.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _CI_COMMAND = re.compile(r"(?m)^(\s*):(?=:)|##(?=\w*\[)")
 _DOWNGRADE = {0x2013: "-", 0x2014: "-", 0x2026: "...", 0x2192: "->", 0x00D7: "x", 0x2018: "'", 0x2019: "'"}
@@ -21,7 +22,7 @@ _DOWNGRADE = {0x2013: "-", 0x2014: "-", 0x2026: "...", 0x2192: "->", 0x00D7: "x"
 
 @lru_cache(maxsize=4096)
 def _escape(char: str) -> str:
-    if unicodedata.category(char) not in _UNSAFE or char in "\n\t":
+    if (unicodedata.category(char) not in _UNSAFE or char in "\n\t") and char not in "\ufffe\uffff":
         return char
     code = ord(char)
     if code < 0x100:

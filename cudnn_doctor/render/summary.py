@@ -29,15 +29,13 @@ class Category(Base, frozen=True, kw_only=True):
 
 def state_of(finding: Finding) -> State:
     """A finding's status with the severity of a problem spelled out."""
-    if finding.status == "problem":
-        return finding.severity
-    return finding.status
+    return finding.severity if finding.status == "problem" else finding.status
 
 
 def worst(states: Iterable[State]) -> State:
     """The state that stands for several; none at all is skipped. A note is no fault: `ok` stands for both."""
-    state = min(states, key=WORST_FIRST.index, default="skipped")
-    return "ok" if state == "note" else state
+    found = {"ok" if s == "note" else s for s in states}
+    return next((s for s in WORST_FIRST if s in found), "skipped")
 
 
 def ordered(findings: Iterable[Finding], *states: State) -> tuple[Finding, ...]:
