@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from cudnn_doctor.model import Report
 
-Format = Literal["text", "json", "markdown"]
+Format = Literal["text", "json", "markdown", "html", "junit", "sarif", "github", "quiet", "nagios"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+
+# Loaded on use only: `--format json` must not pay for the others.
+_DOCUMENTS: dict[str, str] = {
+    "json": "json_:render_json",
+    "markdown": "markdown:render_markdown",
+    "html": "html:render_html",
+    "junit": "junit:render_junit",
+    "sarif": "sarif:render_sarif",
+    "github": "github:render_github",
+    "quiet": "short:render_quiet",
+    "nagios": "short:render_nagios",
+}
 
 
 def render(
@@ -16,14 +29,10 @@ def render(
 ) -> str:
     """The report in the form `fmt`. `width`, `color`, `verbose` and `encoding` matter to `text` alone; the others are
     documents in UTF-8."""
-    if fmt == "json":
-        from cudnn_doctor.render.json_ import render_json
+    if fmt == "text":
+        from cudnn_doctor.render.text import render_text
 
-        return render_json(report)
-    if fmt == "markdown":
-        from cudnn_doctor.render.markdown import render_markdown
-
-        return render_markdown(report)
-    from cudnn_doctor.render.text import render_text
-
-    return render_text(report, width=width, color=color, verbose=verbose, encoding=encoding)
+        return render_text(report, width=width, color=color, verbose=verbose, encoding=encoding)
+    module, name = _DOCUMENTS[fmt].split(":")
+    document: str = getattr(import_module(f"cudnn_doctor.render.{module}"), name)(report)
+    return document

@@ -74,6 +74,17 @@ def evidence_text(evidence: Evidence) -> str:
     return f"{evidence.value} ({evidence.source})" if evidence.source else evidence.value
 
 
+def in_full(finding: Finding) -> tuple[str, ...]:
+    """Detail, evidence, fixes and how to verify as plain lines, for forms that take one text."""
+    lines = [finding.detail] if finding.detail and finding.title else []
+    lines += [f"Seen: {evidence_text(e)}" for e in finding.evidence]
+    for fix in finding.fixes:
+        lines.append(f"Fix: {fix.text}")
+        lines += [f"  {fix.command}"] if fix.command else []
+        lines += [f"Verify: {fix.verify}"] if fix.verify else []
+    return tuple(lines)
+
+
 def counts(report: Report) -> tuple[tuple[int, str], ...]:
     """(3, "ok"), (1, "error"), ...: only what there is, worst first."""
     states = sorted((state_of(f) for f in report.findings), key=WORST_FIRST.index)
