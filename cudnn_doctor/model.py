@@ -125,8 +125,9 @@ class PciDevice(Base, frozen=True, kw_only=True):
 
 class DeviceNode(Base, frozen=True, kw_only=True):
     path: str
-    readable: bool
+    readable: bool  # by the file's mode
     writable: bool
+    refused: str = ""  # errno of an open that the mode allowed: "EPERM" (a container's device rules), "ENXIO" (no driver)
 
 
 class NvmlStatus(Base, frozen=True, kw_only=True):
@@ -169,6 +170,7 @@ class Driver(Base, frozen=True, kw_only=True):
     uvm: Fact[bool]  # nvidia-uvm loaded
     libcuda: tuple[LibcudaCopy, ...]
     init: Fact[CudaInit] = NOT_EXAMINED
+    libcuda_off_path: tuple[LibcudaCopy, ...] = ()  # copies in well-known folders that the loader does not search
 
 
 class GpuProcess(Base, frozen=True, kw_only=True):
