@@ -1,0 +1,239 @@
+"""CD109: what libcuda answers to cuInit, asked in a child process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cudnn_doctor.model import Absent, CudaInit, Known, Owner, known, value_or
+from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
+from cudnn_doctor.rules.facts import (
+    again,
+    fix,
+    gpu_present,
+    shown,
+    variable,
+)
+from cudnn_doctor.rules.sample import EX, sample
+
+INIT = "/snapshot/driver/init"
+NO_GPU = "no NVIDIA GPU on this machine"
+
+
+class InitError(NamedTuple):
+    """What a code of cuInit means and who does what about it."""
+
+    meaning: str
+    owner: Owner
+    causes: tuple[str, ...]
+    fixes: tuple[tuple[str, str], ...]  # text, command
+
+
+RESTART_DRIVER = (
+    "Reload the driver's modules with no process on the GPU, or reboot.",
+    "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm",
+)
+INIT_ERRORS: dict[int, InitError] = {
+    2: InitError(
+        "out of memory while the driver starts",
+        "environment",
+        ("vram-other-process", "environment-restriction"),
+        (
+            ("Free memory of the GPU, and see whether a limit on address space or cgroup memory is set.", "nvidia-smi"),
+            ("Lift the limits.", "ulimit -v unlimited"),
+        ),
+    ),
+    3: InitError(
+        "the driver could not be initialised",
+        "node",
+        ("environment-restriction",),
+        (("Load nvidia-uvm and make its node.", "sudo modprobe nvidia-uvm && sudo nvidia-modprobe -u -c 0"),),
+    ),
+    34: InitError(
+        "the library is the link-time stub of the toolkit, not the driver",
+        "environment",
+        ("cudnn-wrong-build",),
+        (
+            (
+                "Take the folder .../lib64/stubs out of LD_LIBRARY_PATH.",
+                "echo $LD_LIBRARY_PATH | tr : '\\n' | grep stubs",
+            ),
+        ),
+    ),
+    35: InitError(
+        "the driver is older than the CUDA in use needs",
+        "node",
+        ("driver-too-old",),
+        (
+            ("Update the driver.", "nvidia-smi --query-gpu=driver_version --format=csv"),
+            (
+                "Or install a framework built for an older CUDA: see what fits this driver.",
+                "cudnn-doctor matrix driver",
+            ),
+        ),
+    ),
+    100: InitError(
+        "the driver sees no GPU that it may use",
+        "environment",
+        ("environment-restriction",),
+        (
+            ("Unset CUDA_VISIBLE_DEVICES, or name a GPU that exists.", "unset CUDA_VISIBLE_DEVICES"),
+            ("In a container, start it with the GPU.", "docker run --gpus all ..."),
+            ("With MIG on, make an instance and a compute instance first.", "nvidia-smi mig -lgi"),
+        ),
+    ),
+    101: InitError(
+        "CUDA_VISIBLE_DEVICES names a device that is not there, or one twice",
+        "environment",
+        ("environment-restriction",),
+        (("Unset it, or give each number once.", "unset CUDA_VISIBLE_DEVICES"),),
+    ),
+    304: InitError(
+        "the operating system refused a call of the driver",
+        "environment",
+        ("environment-restriction",),
+        (
+            (
+                "See what is refused: a limit on open files, a sandbox, a read-only /dev.",
+                "strace -f nvidia-smi 2>&1 | grep -E 'EPERM|EACCES|EMFILE'",
+            ),
+        ),
+    ),
+    802: InitError(
+        "the system is not ready: the NVLink fabric is not up",
+        "node",
+        ("environment-restriction",),
+        (
+            (
+                "On machines with NVSwitch the fabric manager must run, in the driver's own version.",
+                "sudo systemctl enable --now nvidia-fabricmanager && systemctl status nvidia-fabricmanager",
+            ),
+        ),
+    ),
+    803: InitError(
+        "kernel module and libcuda do not fit together",
+        "node",
+        ("driver-lib-skew", "compat-libs-unsupported"),
+        (
+            ("After a driver update, reboot (or reload the module).", "sudo reboot"),
+            (
+                "If libcuda comes from a cuda-compat folder, take that out of LD_LIBRARY_PATH: it is for drivers older "
+                "than itself.",
+                "ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH",
+            ),
+        ),
+    ),
+    804: InitError(
+        "forward compatibility (cuda-compat) was tried on a GPU that has none",
+        "environment",
+        ("compat-libs-unsupported",),
+        (
+            (
+                "Take the cuda-compat folder out of LD_LIBRARY_PATH and ld.so.conf.d: only data-centre GPUs have it.",
+                "echo $LD_LIBRARY_PATH | tr : '\\n' | grep compat; ls /etc/ld.so.conf.d",
+            ),
+            ("Update the driver instead.", "nvidia-smi --query-gpu=driver_version --format=csv"),
+        ),
+    ),
+    805: InitError(
+        "the MPS daemon does not answer",
+        "node",
+        ("environment-restriction",),
+        (
+            ("Start the daemon again, or stop it.", "echo quit | nvidia-cuda-mps-control"),
+            ("Or leave MPS for this process.", "unset CUDA_MPS_PIPE_DIRECTORY"),
+        ),
+    ),
+    999: InitError(
+        "an unknown error: mostly nvidia-uvm in a bad state after suspend, or missing",
+        "node",
+        ("driver-stack-bug", "environment-restriction"),
+        (RESTART_DRIVER, ("Look for NVRM and Xid lines.", "sudo dmesg | grep -E 'NVRM|Xid'")),
+    ),
+}
+
+
+def _init(code: int, name: str) -> Known[CudaInit]:
+    return known(CudaInit(code=code, name=name, driver_cuda=known("13.0", EX), library="/usr/lib/libcuda.so.1"), EX)
+
+
+@rule(
+    "CD109",
+    title="cuInit",
+    severity="error",
+    owner="node",
+    causes=("driver-stack-bug",),
+    explain="""cuInit is the first call of every CUDA program. cuDNN can only pass its failure on, as NOT_INITIALIZED (1
+or 1001), and TensorFlow then prints "possibly insufficient driver version" whatever the reason was. The code of cuInit
+itself, asked in a child process, tells the reasons apart.""",
+    source="CUresult in cuda.h of CUDA 12.9; CUDA Driver API, error handling",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"driver.init": _init(803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")})),
+        ("problem", sample({"driver.init": _init(804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE")})),
+        ("problem", sample({"driver.init": _init(100, "CUDA_ERROR_NO_DEVICE")})),
+        ("problem", sample({"driver.init": _init(35, "")})),
+        ("problem", sample({"driver.init": _init(999, "CUDA_ERROR_UNKNOWN")})),
+        ("problem", sample({"driver.init": _init(12345, "")})),
+        ("problem", sample({"driver.init": Absent(reason="error", detail="SIGSEGV in cuInit")})),
+        ("problem", sample({"driver.init": Absent(reason="timeout", detail="cuInit did not return in 20 s")})),
+        ("unknown", sample({"driver.init": Absent(reason="not-examined")})),
+    ),
+    required=True,
+)
+def cuinit(case: Case) -> Iterator[Outcome]:
+    init = case.snapshot.driver.init
+    if not gpu_present(case):
+        yield skip("driver", NO_GPU)
+        return
+    if isinstance(init, Absent):
+        if init.reason == "not-found":
+            yield skip("driver", "there is no libcuda to ask: CD111")
+            return
+        if init.reason not in ("error", "timeout"):
+            need(init, INIT)
+        hangs = init.reason == "timeout"
+        yield problem(
+            "driver",
+            "cuInit does not return" if hangs else "libcuda dies in cuInit",
+            detail=f"In a child process: {init.detail}. Every CUDA program of this environment will do the same.",
+            evidence=[shown(init, INIT)],
+            fixes=[
+                fix(
+                    "See what the kernel says of it.",
+                    "sudo dmesg | grep -E 'NVRM|Xid|segfault'",
+                    verify=again("CD109"),
+                ),
+                fix(
+                    "See which libcuda is loaded, and install the driver's own again.", "ldconfig -p | grep libcuda.so"
+                ),
+            ],
+        )
+        return
+    asked = init.value
+    if asked.code == 0:
+        title = f"cuInit succeeds; the driver serves CUDA {value_or(asked.driver_cuda, 'of unknown version')}"
+        yield passed("driver", title, evidence=[shown(init, f"{INIT}/value/code", "0 CUDA_SUCCESS")])
+        return
+    release = value_or(case.snapshot.driver.version, "VERSION")
+    known_error = INIT_ERRORS.get(asked.code)
+    meaning = known_error.meaning if known_error else "see the name"
+    shown_code = f"{asked.code} {asked.name}".strip()
+    evidence = [
+        shown(init, f"{INIT}/value/code", shown_code),
+        shown(init, f"{INIT}/value/library", asked.library),
+    ]
+    if asked.code in (100, 101):
+        evidence.append(variable(case, "CUDA_VISIBLE_DEVICES"))
+    yield problem(
+        "driver",
+        f"cuInit fails with {shown_code}: {meaning}",
+        detail=f"No CUDA program can start here, so cuDNN can only say NOT_INITIALIZED. Asked of {asked.library}.",
+        evidence=evidence,
+        fixes=[
+            fix(text, command.replace("{driver}", release), verify=again("CD109"))
+            for text, command in (known_error.fixes if known_error else (RESTART_DRIVER,))
+        ],
+        owner=known_error.owner if known_error else None,
+        causes=known_error.causes if known_error else None,
+    )

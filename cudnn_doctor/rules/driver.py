@@ -1,0 +1,394 @@
+"""CD101 to CD105: is there hardware, is a kernel driver on it, does the user-space driver fit and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudnn_doctor.model import Absent, Evidence, Known, NvmlStatus, PciDevice, known, value_or
+from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
+from cudnn_doctor.rules.facts import (
+    GPUS,
+    again,
+    container_without_gpu,
+    cuda_works,
+    fix,
+    gpu_present,
+    in_container,
+    in_wsl,
+    numbers,
+    plural,
+    shown,
+)
+from cudnn_doctor.rules.sample import ABSENT, EX, sample
+
+PCI = "/snapshot/driver/pci"
+NVML = "/snapshot/driver/nvml"
+MODULE = "/snapshot/driver/kernel_module"
+NVML_DOC = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html"
+INSTALL_DOC = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+NO_GPU = "no NVIDIA GPU on this machine"
+LOST = "NVML_ERROR_GPU_IS_LOST"
+
+
+def _pci(*drivers: str) -> Known[tuple[PciDevice, ...]]:
+    return known(
+        tuple(
+            PciDevice(address=f"0000:0{i}:00.0", device="0x2335", driver=known(d, EX) if d else ABSENT)
+            for i, d in enumerate(drivers)
+        ),
+        EX,
+    )
+
+
+def _devices(devices: tuple[PciDevice, ...]) -> str:
+    return ", ".join(f"{d.address} ({value_or(d.driver, 'no driver')})" for d in devices)
+
+
+@rule(
+    "CD101",
+    title="NVIDIA hardware",
+    severity="error",
+    owner="node",
+    causes=("environment-restriction",),
+    explain="""Without an NVIDIA GPU there is nothing that cuDNN could run on, and most other answers are moot: the
+verdict is then "no verdict" (exit 2), not a pass. The kernel's list of PCI devices is asked first, because it knows the
+hardware even when no driver is installed. Use `--require gpu` where a missing GPU must count as a problem.""",
+    source="PCI vendor 0x10de in /sys/bus/pci/devices (https://pci-ids.ucw.cz/read/PC/10de) and NVML's device list",
+    examples=lambda: (
+        ("ok", sample()),
+        ("unknown", sample({"driver.pci": known((), EX), "gpus": ABSENT})),
+        ("problem", sample({"driver.pci": known((), EX), "gpus": ABSENT}, required=("gpu",))),
+    ),
+)
+def hardware(case: Case) -> Iterator[Outcome]:
+    listed = case.snapshot.gpus
+    if isinstance(listed, Known) and listed.value:
+        names = ", ".join(dict.fromkeys(value_or(g.name, "unnamed") for g in listed.value))
+        count = plural(len(listed.value), "NVIDIA GPU")
+        yield passed("machine", f"{count}: {names}", evidence=[shown(listed, GPUS, names)])
+        return
+    pci = need(case.snapshot.driver.pci, PCI)
+    if pci:
+        title = f"{plural(len(pci), 'NVIDIA GPU')} on the PCI bus"
+        yield passed("machine", title, evidence=[shown(case.snapshot.driver.pci, PCI, _devices(pci))])
+        return
+    evidence = [shown(case.snapshot.driver.pci, PCI, "no device of vendor 0x10de"), shown(listed, GPUS, "none")]
+    detail = (
+        "WSL shows GPUs through the driver of Windows, and NVML lists none."
+        if in_wsl(case)
+        else "The PCI bus has no display device of vendor 0x10de (NVIDIA), and NVML lists none."
+    )
+    if "gpu" in case.required:
+        text = "Run this on a machine with an NVIDIA GPU; in a virtual machine, hand the device through to the guest."
+        yield problem(
+            "machine",
+            "No NVIDIA GPU on this machine",
+            detail=detail + " --require gpu demands one.",
+            evidence=evidence,
+            fixes=[fix(text, verify="lspci -d 10de:")],
+        )
+    else:
+        yield unknown("machine", "No NVIDIA GPU on this machine", detail=detail, evidence=evidence)
+
+
+@rule(
+    "CD102",
+    title="Kernel driver on the hardware",
+    severity="error",
+    owner="node",
+    causes=("helper-library-missing",),
+    explain="""The hardware is on the PCI bus but no NVIDIA kernel module drives it: not installed, not built for the
+running kernel (after a kernel update), refused by Secure Boot, or the device was given to a virtual machine (vfio-pci).
+Every CUDA call fails then; frameworks say "no CUDA-capable device" and fall back to the CPU or stop.""",
+    source=INSTALL_DOC,
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"driver.pci": _pci(""), "driver.kernel_module": ABSENT, "gpus": ABSENT})),
+        ("problem", sample({"driver.pci": _pci("vfio-pci"), "driver.kernel_module": ABSENT, "gpus": ABSENT})),
+        ("skipped", sample({"driver.pci": known((), EX), "gpus": ABSENT})),
+    ),
+)
+def kernel_driver(case: Case) -> Iterator[Outcome]:
+    driver = case.snapshot.driver
+    module = driver.kernel_module
+    if not gpu_present(case):
+        yield skip("driver", NO_GPU)
+    elif isinstance(module, Known):
+        yield passed("driver", f"Kernel module {module.value} is loaded", evidence=[shown(module, MODULE)])
+    elif value_or(case.snapshot.gpus, ()):
+        yield skip("driver", "NVML lists the GPUs, and this system shows no kernel module of its own")
+    elif module.reason != "not-found":
+        need(module, MODULE)
+    else:
+        devices = need(driver.pci, PCI)
+        bound = {value_or(d.driver, "") for d in devices}
+        if "nouveau" in bound:
+            yield skip("driver", "nouveau holds the device: CD104")
+            return
+        evidence = [
+            shown(driver.pci, PCI, _devices(devices)),
+            Evidence(pointer=MODULE, value="not loaded", source=module.detail),
+        ]
+        if bound == {"vfio-pci"}:
+            yield problem(
+                "driver",
+                "The GPU is reserved for a virtual machine (vfio-pci)",
+                detail="The kernel bound every NVIDIA device to vfio-pci, so no program of this system can use it.",
+                evidence=evidence,
+                fixes=[
+                    fix(
+                        "Run the work in the guest that owns the device, or bind it to the driver nvidia again.",
+                        f"lspci -k -s {devices[0].address}",
+                        verify=again("CD102"),
+                    )
+                ],
+            )
+            return
+        yield problem(
+            "driver",
+            f"{plural(len(devices), 'NVIDIA GPU')}, but the NVIDIA kernel driver is not loaded",
+            detail="The PCI bus shows the hardware; /proc/driver/nvidia/version is missing, so nothing drives it.",
+            evidence=evidence,
+            fixes=[
+                fix("Load the module, if it is installed.", "sudo modprobe nvidia", verify=again("CD102")),
+                fix(
+                    "If modprobe does not know it, install the driver (or rebuild it for the running kernel). "
+                    "If it says 'Key was rejected by service', Secure Boot refuses the unsigned module: enrol its key.",
+                    "dkms status; mokutil --sb-state",
+                    verify="nvidia-smi",
+                ),
+            ],
+        )
+
+
+@rule(
+    "CD103",
+    title="Kernel module against user-space driver",
+    severity="error",
+    owner="node",
+    causes=("driver-lib-skew",),
+    explain="""The kernel module and the user-space libraries of the driver (libcuda, NVML) must be of one release. They
+differ after a driver update without a reboot, or when a container or an old installation brings a libcuda of its own.
+NVML then answers 18 "Driver/library version mismatch", cuInit 803, and TensorFlow prints "kernel version ... does not
+match DSO version". cuDNN can only report NOT_INITIALIZED.""",
+    source=NVML_DOC + " (NVML_ERROR_LIB_RM_VERSION_MISMATCH) and CUDA_ERROR_SYSTEM_DRIVER_MISMATCH in cuda.h",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"driver.kernel_module": known("570.86.10", EX)})),
+        (
+            "problem",
+            sample(
+                {
+                    "driver.nvml": known(NvmlStatus(code=18, name="NVML_ERROR_LIB_RM_VERSION_MISMATCH"), EX),
+                    "driver.version": ABSENT,
+                    "driver.kernel_module": known("575.57.08", EX),
+                }
+            ),
+        ),
+        ("unknown", sample({"driver.kernel_module": ABSENT})),
+    ),
+)
+def driver_skew(case: Case) -> Iterator[Outcome]:
+    driver = case.snapshot.driver
+    if not gpu_present(case):
+        yield skip("driver", NO_GPU)
+        return
+    if in_wsl(case):
+        yield skip("driver", "under WSL the kernel side of the driver is that of Windows")
+        return
+    mismatch = isinstance(driver.nvml, Known) and driver.nvml.value.code == 18
+    evidence = [shown(driver.kernel_module, MODULE)]
+    user = ""
+    if isinstance(driver.version, Known):
+        user = driver.version.value
+        evidence.append(shown(driver.version, "/snapshot/driver/version"))
+    else:
+        for i, copy in enumerate(driver.libcuda):
+            if isinstance(copy.version, Known) and not copy.compat:
+                user = copy.version.value
+                evidence.append(shown(copy.version, f"/snapshot/driver/libcuda/{i}/version"))
+                break
+    if mismatch and isinstance(driver.nvml, Known):
+        evidence.append(shown(driver.nvml, NVML, f"{driver.nvml.value.code} {driver.nvml.value.name}"))
+    module = value_or(driver.kernel_module, "unknown") if mismatch else need(driver.kernel_module, MODULE)
+    if not mismatch and not user:
+        need(driver.version, "/snapshot/driver/version")
+    if not mismatch and numbers(user) == numbers(module):
+        yield passed("driver", f"Kernel module and user-space driver are both {module}", evidence=evidence)
+        return
+    where = "The container has libraries of another release than the host's module." if in_container(case) else ""
+    yield problem(
+        "driver",
+        f"Kernel module {module} and user-space driver {user or 'unknown'} differ",
+        detail=(
+            f"The loaded kernel module is {module}, the libraries of the driver are {user or 'of another release'}: "
+            f"CUDA cannot start until they are of one release. {where}".rstrip()
+        ),
+        evidence=evidence,
+        fixes=[
+            fix(
+                "Reboot; or, with no process on the GPU, reload the module that is installed now.",
+                "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia",
+                verify=again("CD103"),
+            ),
+            fix(
+                "In a container: start it again after the host's driver was updated, and remove a libcuda.so.1 or "
+                "libnvidia-ml.so.1 that its image brings along.",
+                "ldconfig -p | grep -E 'libcuda.so|libnvidia-ml'",
+                verify="nvidia-smi",
+            ),
+        ],
+    )
+
+
+@rule(
+    "CD104",
+    title="nouveau",
+    severity="error",
+    owner="node",
+    causes=("helper-library-missing",),
+    explain="""nouveau is the free display driver of the kernel. It knows no CUDA, and while it holds the device the
+NVIDIA module cannot. The NVIDIA installers blacklist it; a fresh kernel or initramfs can bring it back.""",
+    source=INSTALL_DOC,
+    examples=lambda: (
+        ("ok", sample()),
+        (
+            "problem",
+            sample(
+                {
+                    "driver.nouveau": known(True, EX),
+                    "driver.pci": _pci("nouveau"),
+                    "driver.kernel_module": ABSENT,
+                    "gpus": ABSENT,
+                }
+            ),
+        ),
+        ("ok", sample({"driver.nouveau": known(True, EX), "driver.pci": _pci("nvidia", "nouveau")})),
+    ),
+)
+def nouveau(case: Case) -> Iterator[Outcome]:
+    driver = case.snapshot.driver
+    if not gpu_present(case):
+        yield skip("driver", NO_GPU)
+        return
+    loaded = need(driver.nouveau, "/snapshot/driver/nouveau")
+    devices = value_or(driver.pci, ())
+    evidence = [shown(driver.nouveau, "/snapshot/driver/nouveau", "loaded" if loaded else "not loaded")]
+    if not loaded:
+        yield passed("driver", "nouveau is not loaded", evidence=evidence)
+        return
+    evidence.append(shown(driver.pci, PCI, _devices(devices)))
+    if isinstance(driver.kernel_module, Known):
+        yield passed("driver", "nouveau is loaded, but the NVIDIA driver serves a GPU beside it", evidence=evidence)
+        return
+    yield problem(
+        "driver",
+        "nouveau holds the GPU, so the NVIDIA driver cannot load",
+        evidence=evidence,
+        fixes=[
+            fix(
+                "Forbid nouveau, rebuild the initramfs (dracut -f on Fedora and RHEL) and reboot.",
+                "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | "
+                "sudo tee /etc/modprobe.d/blacklist-nouveau.conf && sudo update-initramfs -u && sudo reboot",
+                verify=again("CD104"),
+            )
+        ],
+    )
+
+
+# What nvmlInit's own errors mean. Each: who must act, what it says, what to do, command.
+_NVML_ERRORS: dict[int, tuple[str, str, str]] = {
+    4: (
+        "this user may not open the GPU's device nodes",
+        "Give the user access to /dev/nvidia*: the group that owns them, or the job's device permissions.",
+        "ls -l /dev/nvidia*; id",
+    ),
+    9: ("the kernel module is not loaded", "Load the kernel module.", "sudo modprobe nvidia"),
+    10: (
+        "the driver did not answer in time",
+        "Look for Xid and NVRM lines in the kernel log.",
+        "sudo dmesg | grep NVRM",
+    ),
+    12: (
+        "libnvidia-ml.so.1 is missing",
+        "Install the user-space part of the same driver release; in a container, start it with the GPU (--gpus all).",
+        "ldconfig -p | grep libnvidia-ml",
+    ),
+    15: ("a GPU fell off the bus", "Power the machine down and up; check seating and power.", "sudo dmesg | grep Xid"),
+    16: ("a GPU needs a reset", "End its processes and reset it.", "sudo nvidia-smi --gpu-reset"),
+    17: (
+        "the operating system refused access to the driver",
+        "A cgroup or sandbox forbids /dev/nvidia*: allow the devices for this job or container.",
+        "ls -l /dev/nvidia*; cat /proc/self/cgroup",
+    ),
+    999: (
+        "the driver failed inside",
+        "Look for NVRM lines in the kernel log; reload the driver.",
+        "sudo dmesg | grep NVRM",
+    ),
+}
+
+
+@rule(
+    "CD105",
+    title="NVML",
+    severity="error",
+    owner="node",
+    causes=("environment-restriction",),
+    explain="""NVML is the driver's management library, the one behind nvidia-smi. When it cannot start, the driver is
+usually broken for CUDA as well, and its error says why. Where cuInit works all the same, only the facts about the GPUs
+are missing and this is a warning.""",
+    source=NVML_DOC,
+    examples=lambda: (
+        ("ok", sample()),
+        (
+            "problem",
+            sample(
+                {
+                    "driver.nvml": known(NvmlStatus(code=4, name="NVML_ERROR_NO_PERMISSION"), EX),
+                    "gpus": ABSENT,
+                    "driver.init": ABSENT,
+                }
+            ),
+        ),
+        ("problem", sample({"driver.nvml": known(NvmlStatus(code=15, name=LOST), EX), "driver.init": ABSENT})),
+        ("problem", sample({"driver.nvml": ABSENT, "gpus": ABSENT})),
+        ("skipped", sample({"driver.nvml": known(NvmlStatus(code=18, name="NVML_ERROR_LIB_RM_VERSION_MISMATCH"), EX)})),
+    ),
+)
+def nvml(case: Case) -> Iterator[Outcome]:
+    status = case.snapshot.driver.nvml
+    if not gpu_present(case):
+        yield skip("driver", NO_GPU)
+        return
+    if container_without_gpu(case):
+        yield skip("driver", "the container has no GPU: CD502")
+        return
+    if isinstance(status, Absent):
+        if status.reason != "not-found":
+            need(status, NVML)
+        code, name = 12, "NVML_ERROR_LIBRARY_NOT_FOUND"
+        evidence = [Evidence(pointer=NVML, value="libnvidia-ml.so.1 not found", source=status.detail)]
+    else:
+        code, name = status.value.code, status.value.name
+        evidence = [shown(status, NVML, f"{code} {name} {status.value.message}".strip())]
+    if code == 0:
+        yield passed("driver", "NVML answers", evidence=evidence)
+    elif code == 18:
+        yield skip("driver", "kernel module and library differ: CD103")
+    elif code in (9, 12) and isinstance(case.snapshot.driver.kernel_module, Absent) and not in_wsl(case):
+        yield skip("driver", "the kernel driver is not loaded: CD102")
+    else:
+        meaning, text, command = _NVML_ERRORS.get(
+            code, ("the driver's management library failed", "Look for NVRM lines in the kernel log.", "nvidia-smi")
+        )
+        yield problem(
+            "driver",
+            f"NVML does not start: {meaning}",
+            detail=f"nvmlInit answered {code} ({name})." + (" CUDA itself works." if cuda_works(case) else ""),
+            evidence=evidence,
+            fixes=[fix(text, command, verify="nvidia-smi")],
+            severity="warning" if cuda_works(case) else None,
+            owner="environment" if code in (4, 17) or (code == 12 and in_container(case)) else None,
+            causes=("hardware-or-power",) if code in (15, 16) else None,
+        )

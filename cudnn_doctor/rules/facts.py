@@ -1,0 +1,163 @@
+"""Readings of a snapshot that several rules share: pointers, versions, sizes, states that one root rule explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from cudnn_doctor.model import (
+    Absent,
+    CudnnCopy,
+    Evidence,
+    Fix,
+    Framework,
+    Gpu,
+    Known,
+    Resolution,
+    value_or,
+)
+from cudnn_doctor.rules.base import Case, need
+
+T = TypeVar("T")
+GPUS = "/snapshot/gpus"
+ENVIRONMENT = "/snapshot/host/environment"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The leading numeric fields: "9.19.0.56" is (9, 19, 0, 56), "2.11.0+cu130" is (2, 11, 0)."""
+    found: list[int] = []
+    for field in version.split("."):
+        digits = field[: len(field) - len(field.lstrip("0123456789"))]
+        if not digits:
+            break
+        found.append(int(digits))
+        if digits != field:
+            break
+    return tuple(found)
+
+
+def same_version(a: str, b: str) -> bool:
+    """Equal in all fields that both have: "9.19.0" and "9.19.0.56" are."""
+    left, right = numbers(a), numbers(b)
+    shared = min(len(left), len(right))
+    return left[:shared] == right[:shared]
+
+
+def size(count: int) -> str:
+    """Bytes for people: "140.4 GiB", "512 MiB"."""
+    if count >= 1 << 30:
+        return f"{count / (1 << 30):.1f} GiB"
+    if count >= 1 << 20:
+        return f"{count / (1 << 20):.0f} MiB"
+    return f"{count / (1 << 10):.0f} KiB"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def again(code: str) -> str:
+    """The command that shows whether a fix worked."""
+    return f"cudnn-doctor check --only {code}"
+
+
+def fix(text: str, command: str = "", *, verify: str = "") -> Fix:
+    return Fix(text=text, command=command, verify=verify)
+
+
+def shown(fact: Known[T] | Absent, pointer: str, value: str = "") -> Evidence:
+    """Evidence whose value is worded for people; an absent fact says that it is absent."""
+    if isinstance(fact, Absent):
+        return Evidence(pointer=pointer, value=f"absent: {fact.reason}", source=fact.detail)
+    return Evidence(pointer=pointer, value=value or str(fact.value), source=fact.source)
+
+
+def variable(case: Case, name: str) -> Evidence:
+    """Evidence from an environment variable, set or not."""
+    value = case.snapshot.host.environment.get(name)
+    if value is None:
+        return Evidence(pointer=ENVIRONMENT, value=f"{name} is not set", source="environment")
+    return Evidence(pointer=f"{ENVIRONMENT}/{name}", value=value, source="environment")
+
+
+def gpus(case: Case) -> Iterator[tuple[str, str, Gpu]]:
+    """(JSON pointer, "GPU 0 (NVIDIA H200)", device) of each GPU that NVML lists. None where NVML gave no list: that is
+    the driver rules' to explain."""
+    if isinstance(case.snapshot.gpus, Known):
+        for i, gpu in enumerate(case.snapshot.gpus.value):
+            name = value_or(gpu.name, "")
+            yield f"{GPUS}/value/{i}", f"GPU {gpu.index}" + (f" ({name})" if name else ""), gpu
+
+
+def gpu_present(case: Case) -> bool:
+    """NVIDIA hardware is here, by NVML or on the PCI bus.
+
+    Raises:
+        UnansweredError: when neither could be read.
+    """
+    listed = case.snapshot.gpus
+    if isinstance(listed, Known) and listed.value:
+        return True
+    return bool(need(case.snapshot.driver.pci, "/snapshot/driver/pci"))
+
+
+def cuda_works(case: Case) -> bool:
+    """cuInit succeeded in a child: whatever looks odd in the driver does not stop CUDA."""
+    init = case.snapshot.driver.init
+    return isinstance(init, Known) and init.value.code == 0
+
+
+def in_container(case: Case) -> bool:
+    return value_or(case.snapshot.host.container, "none") != "none"
+
+
+def in_wsl(case: Case) -> bool:
+    return value_or(case.snapshot.host.wsl, False)
+
+
+def container_without_gpu(case: Case) -> bool:
+    """A container that was started without the GPU: the hardware shows in sysfs, no device node is inside. One cause of
+    many symptoms, so that CD502 alone speaks of it."""
+    nodes = case.snapshot.driver.device_nodes
+    return (
+        in_container(case)
+        and bool(value_or(case.snapshot.driver.pci, ()))
+        and (isinstance(nodes, Known) and not nodes.value)
+    )
+
+
+def copies(case: Case) -> Iterator[tuple[str, CudnnCopy]]:
+    """(JSON pointer, copy) of each cuDNN found."""
+    for i, copy in enumerate(case.snapshot.cudnn):
+        yield f"/snapshot/cudnn/{i}", copy
+
+
+def copy_name(copy: CudnnCopy) -> str:
+    """As in: cuDNN 9.19.0 (/opt/venv/.../libcudnn.so.9)."""
+    return f"cuDNN {value_or(copy.version, f'{copy.major}.?')} ({copy.path})"
+
+
+def copy_at(case: Case, real_path: str) -> CudnnCopy | None:
+    """The copy whose libcudnn is this file."""
+    return next((c for _, c in copies(case) if real_path in (c.real_path, c.path)), None)
+
+
+def resolutions(case: Case) -> Iterator[tuple[str, Resolution]]:
+    """(JSON pointer, resolution) of each search that was worked out."""
+    for i, resolution in enumerate(case.snapshot.resolutions):
+        yield f"/snapshot/resolutions/{i}", resolution
+
+
+def frameworks(case: Case) -> Iterator[tuple[str, str, Framework]]:
+    """(JSON pointer, "torch 2.11.0", framework) of each framework that is not known to be a CPU-only build."""
+    for i, framework in enumerate(case.snapshot.frameworks):
+        if value_or(framework.cuda_build, True):
+            yield f"/snapshot/frameworks/{i}", f"{framework.name} {framework.version}", framework
+
+
+def searches(case: Case) -> Iterator[tuple[str, str, Framework, Resolution]]:
+    """(pointer of the resolution, "torch 2.11.0", framework, its search for libcudnn)."""
+    for _, name, framework in frameworks(case):
+        for pointer, resolution in resolutions(case):
+            if resolution.consumer == framework.name and resolution.wanted.startswith("libcudnn.so"):
+                yield pointer, name, framework, resolution
