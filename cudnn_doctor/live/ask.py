@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model import Absent, Base, CudaInit, Fact, Fate, known
+from cudnn_doctor.model import Absent, AbsentReason, Base, CudaInit, Fact, Fate, known
 from cudnn_doctor.native.cuda import LIBCUDA
 from cudnn_doctor.native.cudnn import cuda_dotted, dotted
 
@@ -35,7 +35,7 @@ def ask_versions(
 
 
 def ask_driver(path: str | None = None, deadline: float = 10.0) -> Fact[CudaInit]:
-    """What `cuInit` answers: code, name and the CUDA that the driver serves. A crash or a hang is Absent with its words.
+    """What `cuInit` answers: code, name and the CUDA that the driver serves. A crash or hang is Absent, in words.
 
     `path` is the libcuda to open; None takes the one that the loader finds.
     """
@@ -44,9 +44,7 @@ def ask_driver(path: str | None = None, deadline: float = 10.0) -> Fact[CudaInit
     steps = {s.call: s for s in task.steps}
     init = steps.get("cuInit")
     if init is None or init.status is None:
-        missing = task.error.startswith("OSError")
-        reason = "timeout" if outcome.fate.kind == "timeout" else "not-found" if missing else "error"
-        return Absent(reason=reason, detail=in_words(outcome))
+        return Absent(reason=_reason(outcome), detail=in_words(outcome))
     version = steps["driver version"].value if "driver version" in steps else None
     library = steps["library"].value if "library" in steps else ""
     return known(
@@ -88,20 +86,25 @@ def in_words(outcome: JobOutcome) -> str:
     return f"not started: {fate.error}"
 
 
+def _reason(outcome: JobOutcome) -> AbsentReason:
+    if outcome.fate.kind == "timeout":
+        return "timeout"
+    return "not-found" if outcome.tasks[0].error.startswith("OSError") else "error"
+
+
 def _job(body: str, args: dict[str, Any], deadline: float) -> Job:
     return Job(tasks=(Task(id=body, body=f"cudnn_doctor.live.bodies:{body}", args=args),), deadline=deadline)
 
 
 def _answer(outcome: JobOutcome) -> Answer:
     words = in_words(outcome)
-    reason = "timeout" if outcome.fate.kind == "timeout" else "error"
     values = {s.call: s.value for s in outcome.tasks[0].steps}
 
     def number(call: str, show: Any) -> Fact[str]:
         value = values.get(call)
         if isinstance(value, int) and value > 0:
             return known(show(value), f"{call} in a child process")
-        return Absent(reason=reason, detail=words)
+        return Absent(reason=_reason(outcome), detail=words)
 
     return Answer(
         version=number("cudnnGetVersion", dotted),

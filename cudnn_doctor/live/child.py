@@ -24,7 +24,7 @@ def main() -> None:
     commands_fd, results_fd = int(sys.argv[1]), int(sys.argv[2])
     if len(sys.argv) > 3:
         resource.setrlimit(resource.RLIMIT_STACK, (int(sys.argv[3]), resource.getrlimit(resource.RLIMIT_STACK)[1]))
-        os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv[:3]])
+        os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv[:3]])  # noqa: S606 - no shell is the point
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(all_threads=False)
     for fd in (commands_fd, results_fd):

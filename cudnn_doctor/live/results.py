@@ -39,7 +39,7 @@ def cudnn_version(outcome: JobOutcome) -> str:
 
 
 def named(steps: tuple[Step, ...], version: str) -> tuple[Step, ...]:
-    """Steps with the names that the libraries themselves could not give: by (cuDNN major, code), and for CUDA by code."""
+    """Steps with the names that the libraries could not give: cuDNN's by (major, code), CUDA's by code."""
     if not any(s.status and s.name in UNNAMED for s in steps):
         return steps
     from cudnn_doctor.knowledge.status import cuda_error, cudnn_status

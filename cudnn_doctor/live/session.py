@@ -27,7 +27,7 @@ class Session:
 
     def _load(self, path: str, preload: Any) -> Cudnn:
         for other in preload:
-            self._dlopen(other, lambda p: ctypes.CDLL(p))
+            self._dlopen(other, ctypes.CDLL)
         library = self._dlopen(path, Cudnn)
         if library is None:
             raise StopTask

@@ -1,7 +1,7 @@
 """The child's side of the result channel: JSON lines on a descriptor of its own.
 
-A line says which native call comes next, before it is made, so that a crash inside it still tells where it was. Standard
-library only: every import here is paid by every child.
+A line says which native call comes next, before it is made, so that a crash inside it still tells where it was.
+Standard library only: every import here is paid by every child.
 """
 
 from __future__ import annotations

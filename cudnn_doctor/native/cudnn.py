@@ -40,9 +40,8 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cudnnDestroyConvolutionDescriptor": (c_int, (c_void_p,)),
     "cudnnConvolutionForward": (
         c_int,
-        # handle, alpha, x descriptor, x, w descriptor, w, convolution, algorithm, workspace, its size, beta, y descr., y
-        (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
-        + (c_int, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p),
+        # handle, alpha, x descriptor, x, w descriptor, w, convolution; algorithm, workspace, its size; beta, y's two
+        (*(c_void_p,) * 7, c_int, c_void_p, c_size_t, *(c_void_p,) * 3),
     ),
     "cudnnBackendCreateDescriptor": (c_int, (c_int, POINTER(c_void_p))),
     "cudnnBackendFinalize": (c_int, (c_void_p,)),

@@ -16,9 +16,9 @@ ID = "live-check"
 C, K, H, W = 8, 8, 16, 16  # input channels, output channels, height, width; 3x3 filter, padding 1
 X_BYTES, W_BYTES, Y_BYTES = 4 * C * H * W, 4 * K * C * 9, 4 * K * H * W
 
-# Small integers: every product and sum is exact in fp32 and in TF32's 11 bits. The filter is a product of three factors,
-# so that the right answer costs a millisecond of Python; no factor is symmetric, so a flipped filter, swapped channels
-# or a shifted border give another answer.
+# Small integers: every product and sum is exact in fp32 and in TF32's 11 bits. The filter is a product of three
+# factors, so that the right answer costs a millisecond of Python; no factor is symmetric, so a flipped filter, swapped
+# channels or a shifted border give another answer.
 BY_OUTPUT = (1, -2, 3, 4, -1, 2, -3, 5)
 BY_INPUT = (2, -1, 1, 3, -2, 1, -3, 2)
 BY_TAP = (1, 2, -1, 0, 3, -2, 2, -1, 1)
