@@ -1,8 +1,8 @@
 """Reads the dynamic linker's cache, /etc/ld.so.cache, without starting `ldconfig -p`.
 
 The two layouts are glibc's (elf/cache.c, sysdeps/generic/dl-cache.h): the old one with magic "ld.so-1.7.0", alone or
-followed by the new one with magic "glibc-ld.so.cache1.1", which since glibc 2.32 stands alone. As in ld.so, a cache that
-cannot be read or makes no sense counts as no cache. musl has none.
+followed by the new one with magic "glibc-ld.so.cache1.1", which since glibc 2.32 stands alone. As in ld.so, a cache
+that cannot be read or makes no sense counts as no cache. musl has none.
 """
 
 from __future__ import annotations
