@@ -16,7 +16,7 @@ from cudnn_doctor.model import (
     Resolution,
     value_or,
 )
-from cudnn_doctor.rules.base import Case, need
+from cudnn_doctor.rules.base import Case, Outcome, need, skip, unknown
 
 T = TypeVar("T")
 GPUS = "/snapshot/gpus"
@@ -161,3 +161,15 @@ def searches(case: Case) -> Iterator[tuple[str, str, Framework, Resolution]]:
         for pointer, resolution in resolutions(case):
             if resolution.consumer == framework.name and resolution.wanted.startswith("libcudnn.so"):
                 yield pointer, name, framework, resolution
+
+
+def unanswered(subject: str, what: str, absent: Absent) -> Outcome:
+    """The outcome for one of several devices whose fact is absent: what the device has not is nothing to judge."""
+    why = f"{absent.reason}: {absent.detail}" if absent.detail else absent.reason
+    return skip(subject, f"{what}: {why}") if absent.reason == "not-supported" else unknown(subject, what, detail=why)
+
+
+def pci_address(text: str) -> str:
+    """One form of what NVML ("00000000:3B:00.0"), sysfs ("0000:3b:00.0") and Xid lines ("0000:3b:00") write."""
+    domain, _, rest = text.lower().removeprefix("pci:").partition(":")
+    return f"{domain[-4:].rjust(4, '0')}:{rest.partition('.')[0]}"
