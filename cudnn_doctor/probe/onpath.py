@@ -72,14 +72,22 @@ def _candidates(soname: str, root: Path, environ: Mapping[str, str]) -> Iterator
     for folder in re.split("[:;]", search) if search else ():  # an empty entry is the working directory
         if "$" not in folder:  # $ORIGIN is the consumer's own folder
             yield os.path.join(os.path.abspath(folder), soname), "LD_LIBRARY_PATH"
-    from cudnn_doctor.probe.ldcache import read_ld_cache
-
-    for name, path in read_ld_cache(root):
-        if name == soname:
-            yield path, "ld.so.cache"
+    yield from ((path, "ld.so.cache") for path in _cached(soname, root))
     multiarch = f"{_machine()}-linux-gnu"
     for folder in (f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"):
         yield f"{folder}/{soname}", "default folder"
+
+
+def _cached(soname: str, root: Path) -> list[str]:
+    try:
+        with open(at(root, "/etc/ld.so.cache"), "rb") as file:
+            if soname.encode() not in file.read():  # a box without NVIDIA: spares decoding a thousand names
+                return []
+    except OSError:
+        return []
+    from cudnn_doctor.probe.ldcache import read_ld_cache
+
+    return [path for name, path in read_ld_cache(root) if name == soname]
 
 
 def _machine() -> str:
