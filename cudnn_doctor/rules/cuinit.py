@@ -163,9 +163,9 @@ def _init(code: int, name: str) -> Known[CudaInit]:
     severity="error",
     owner="node",
     causes=("driver-stack-bug",),
-    explain="""cuInit is the first call of every CUDA program. cuDNN can only pass its failure on, as NOT_INITIALIZED (1
-or 1001), and TensorFlow then prints "possibly insufficient driver version" whatever the reason was. The code of cuInit
-itself, asked in a child process, tells the reasons apart.""",
+    explain="""cuInit is the first call of every CUDA program. cuDNN can only pass its failure on, as NOT_INITIALIZED
+(1 or 1001), and TensorFlow then prints "possibly insufficient driver version" whatever the reason was. The code of
+cuInit itself, asked in a child process, tells the reasons apart.""",
     source="CUresult in cuda.h of CUDA 12.9; CUDA Driver API, error handling",
     examples=lambda: (
         ("ok", sample()),

@@ -14,6 +14,7 @@ from cudnn_doctor.rules.facts import (
     gpu_present,
     in_container,
     in_wsl,
+    integrated,
     shown,
 )
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
@@ -35,6 +36,8 @@ def _settled_elsewhere(case: Case) -> str:
     """Why device nodes are not to be judged here; empty when they are."""
     if not gpu_present(case):
         return "no NVIDIA GPU on this machine"
+    if integrated(case):
+        return "an integrated GPU has nodes of its own"
     if in_wsl(case):
         return "WSL reaches the GPU through /dev/dxg"
     if container_without_gpu(case):
@@ -50,9 +53,9 @@ def _settled_elsewhere(case: Case) -> str:
     severity="error",
     owner="node",
     causes=("environment-restriction",),
-    explain="""CUDA opens /dev/nvidiactl and /dev/nvidiaN. They are made by udev or by the setuid helper nvidia-modprobe
-at the first use; on a machine without a display and without that helper nobody makes them after a reboot. In a
-container they must be handed in. cuInit then gives 100 (no device) or 999.""",
+    explain="""CUDA opens /dev/nvidiactl and /dev/nvidiaN. They are made by udev or by the setuid helper nvidia-
+modprobe at the first use; on a machine without a display and without that helper nobody makes them after a reboot. In
+a container they must be handed in. cuInit then gives 100 (no device) or 999.""",
     source=DOC,
     examples=lambda: (
         ("ok", sample()),
@@ -111,6 +114,17 @@ root for one, works at the same time, which makes this look like a fault of the 
             "problem",
             sample(
                 {
+                    "driver.device_nodes.0": DeviceNode(
+                        path="/dev/nvidiactl", readable=True, writable=True, refused="EPERM"
+                    ),
+                    "driver.init": ABSENT,
+                }
+            ),
+        ),
+        (
+            "problem",
+            sample(
+                {
                     "driver.device_nodes": _nodes("/dev/nvidia0", "/dev/nvidiactl", allowed=False),
                     "driver.init": ABSENT,
                 }
@@ -143,23 +157,31 @@ def nodes_permitted(case: Case) -> Iterator[Outcome]:
     if not nodes:
         yield skip("driver", "there are no device nodes: CD106")
         return
-    refused = [n.path for n in nodes if not (n.readable and n.writable)]
+    refused = {n.path: n.refused or "mode" for n in nodes if n.refused or not (n.readable and n.writable)}
     usable = any(_is_gpu(n.path) and n.path not in refused for n in nodes)
     if not refused:
         yield passed("driver", "This user may open all device nodes", evidence=[shown(fact, NODES, "read and write")])
         return
+    by_rule = any(why != "mode" for why in refused.values())
     partly = cuda_works(case) or (usable and all(_is_gpu(p) for p in refused))
     yield problem(
         "driver",
         f"This user may not read and write {', '.join(refused)}",
         detail="The other GPUs can be used." if partly and usable else "No CUDA program of this user can start.",
         evidence=[
-            shown(fact, f"{NODES}/value/{i}", f"{n.path} not permitted")
+            shown(fact, f"{NODES}/value/{i}", f"{n.path} refused ({refused[n.path]})")
             for i, n in enumerate(everything)
             if n.path in refused
         ],
         fixes=[
             fix(
+                "The mode of the nodes allows it, so a device rule of the container or the job forbids it: start it "
+                "with the GPU (docker run --gpus all, sbatch --gres=gpu:1).",
+                "cat /proc/self/cgroup; ls -l /dev/nvidia*",
+                verify=again("CD107"),
+            )
+            if by_rule
+            else fix(
                 "See which group owns the nodes and join it (then log in again); under a scheduler, ask for the GPU.",
                 "ls -l /dev/nvidia*; sudo usermod -aG video $USER",
                 verify=again("CD107"),
@@ -175,8 +197,8 @@ def nodes_permitted(case: Case) -> Iterator[Outcome]:
     severity="error",
     owner="node",
     causes=("environment-restriction",),
-    explain="""nvidia-uvm is the second kernel module that CUDA needs (unified memory). nvidia-smi works without
-it, CUDA does not: cuInit gives 999 or 3. It is loaded by the first CUDA program through nvidia-modprobe, or is missing
+    explain="""nvidia-uvm is the second kernel module that CUDA needs (unified memory). nvidia-smi works without it,
+CUDA does not: cuInit gives 999 or 3. It is loaded by the first CUDA program through nvidia-modprobe, or is missing
 after suspend and resume or in a container that got only /dev/nvidia0.""",
     source=DOC,
     examples=lambda: (

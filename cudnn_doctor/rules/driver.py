@@ -1,20 +1,19 @@
-"""CD101 to CD105: is there hardware, is a kernel driver on it, does the user-space driver fit and answer."""
+"""CD101 to CD104: is there hardware, is a kernel driver on it, does the user-space driver fit it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model import Absent, Evidence, Known, NvmlStatus, PciDevice, known, value_or
+from cudnn_doctor.model import Evidence, Known, NvmlStatus, PciDevice, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
     GPUS,
     again,
-    container_without_gpu,
-    cuda_works,
     fix,
     gpu_present,
     in_container,
     in_wsl,
+    integrated,
     numbers,
     plural,
     shown,
@@ -27,7 +26,6 @@ MODULE = "/snapshot/driver/kernel_module"
 NVML_DOC = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html"
 INSTALL_DOC = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 NO_GPU = "no NVIDIA GPU on this machine"
-LOST = "NVML_ERROR_GPU_IS_LOST"
 
 
 def _pci(*drivers: str) -> Known[tuple[PciDevice, ...]]:
@@ -51,14 +49,15 @@ def _devices(devices: tuple[PciDevice, ...]) -> str:
     owner="node",
     causes=("environment-restriction",),
     explain="""Without an NVIDIA GPU there is nothing that cuDNN could run on, and most other answers are moot: the
-verdict is then "no verdict" (exit 2), not a pass. The kernel's list of PCI devices is asked first, because it knows the
-hardware even when no driver is installed. Use `--require gpu` where a missing GPU must count as a problem.""",
+verdict is then "no verdict" (exit 2), not a pass. The kernel's list of PCI devices is asked first, because it knows
+the hardware even when no driver is installed. Use `--require gpu` where a missing GPU must count as a problem.""",
     source="PCI vendor 0x10de in /sys/bus/pci/devices (https://pci-ids.ucw.cz/read/PC/10de) and NVML's device list",
     examples=lambda: (
         ("ok", sample()),
         ("unknown", sample({"driver.pci": known((), EX), "gpus": ABSENT})),
         ("problem", sample({"driver.pci": known((), EX), "gpus": ABSENT}, required=("gpu",))),
     ),
+    required=True,
 )
 def hardware(case: Case) -> Iterator[Outcome]:
     listed = case.snapshot.gpus
@@ -66,6 +65,11 @@ def hardware(case: Case) -> Iterator[Outcome]:
         names = ", ".join(dict.fromkeys(value_or(g.name, "unnamed") for g in listed.value))
         count = plural(len(listed.value), "NVIDIA GPU")
         yield passed("machine", f"{count}: {names}", evidence=[shown(listed, GPUS, names)])
+        return
+    if integrated(case):
+        nodes = case.snapshot.driver.device_nodes
+        evidence = [shown(nodes, "/snapshot/driver/device_nodes", "nodes of Tegra's GPU")]
+        yield passed("machine", "An integrated GPU (Tegra)", evidence=evidence)
         return
     pci = need(case.snapshot.driver.pci, PCI)
     if pci:
@@ -98,8 +102,8 @@ def hardware(case: Case) -> Iterator[Outcome]:
     owner="node",
     causes=("helper-library-missing",),
     explain="""The hardware is on the PCI bus but no NVIDIA kernel module drives it: not installed, not built for the
-running kernel (after a kernel update), refused by Secure Boot, or the device was given to a virtual machine (vfio-pci).
-Every CUDA call fails then; frameworks say "no CUDA-capable device" and fall back to the CPU or stop.""",
+running kernel (after a kernel update), refused by Secure Boot, or the device was given to a virtual machine (vfio-
+pci). Every CUDA call fails then; frameworks say "no CUDA-capable device" and fall back to the CPU or stop.""",
     source=INSTALL_DOC,
     examples=lambda: (
         ("ok", sample()),
@@ -115,8 +119,8 @@ def kernel_driver(case: Case) -> Iterator[Outcome]:
         yield skip("driver", NO_GPU)
     elif isinstance(module, Known):
         yield passed("driver", f"Kernel module {module.value} is loaded", evidence=[shown(module, MODULE)])
-    elif value_or(case.snapshot.gpus, ()):
-        yield skip("driver", "NVML lists the GPUs, and this system shows no kernel module of its own")
+    elif value_or(case.snapshot.gpus, ()) or integrated(case):
+        yield skip("driver", "a driver serves the GPU, and this system shows no kernel module of that name")
     elif module.reason != "not-found":
         need(module, MODULE)
     else:
@@ -167,10 +171,10 @@ def kernel_driver(case: Case) -> Iterator[Outcome]:
     severity="error",
     owner="node",
     causes=("driver-lib-skew",),
-    explain="""The kernel module and the user-space libraries of the driver (libcuda, NVML) must be of one release. They
-differ after a driver update without a reboot, or when a container or an old installation brings a libcuda of its own.
-NVML then answers 18 "Driver/library version mismatch", cuInit 803, and TensorFlow prints "kernel version ... does not
-match DSO version". cuDNN can only report NOT_INITIALIZED.""",
+    explain="""The kernel module and the user-space libraries of the driver (libcuda, NVML) must be of one release.
+They differ after a driver update without a reboot, or when a container or an old installation brings a libcuda of its
+own. NVML then answers 18 "Driver/library version mismatch", cuInit 803, and TensorFlow prints "kernel version ...
+does not match DSO version". cuDNN can only report NOT_INITIALIZED.""",
     source=NVML_DOC + " (NVML_ERROR_LIB_RM_VERSION_MISMATCH) and CUDA_ERROR_SYSTEM_DRIVER_MISMATCH in cuda.h",
     examples=lambda: (
         ("ok", sample()),
@@ -294,101 +298,3 @@ def nouveau(case: Case) -> Iterator[Outcome]:
             )
         ],
     )
-
-
-# What nvmlInit's own errors mean. Each: who must act, what it says, what to do, command.
-_NVML_ERRORS: dict[int, tuple[str, str, str]] = {
-    4: (
-        "this user may not open the GPU's device nodes",
-        "Give the user access to /dev/nvidia*: the group that owns them, or the job's device permissions.",
-        "ls -l /dev/nvidia*; id",
-    ),
-    9: ("the kernel module is not loaded", "Load the kernel module.", "sudo modprobe nvidia"),
-    10: (
-        "the driver did not answer in time",
-        "Look for Xid and NVRM lines in the kernel log.",
-        "sudo dmesg | grep NVRM",
-    ),
-    12: (
-        "libnvidia-ml.so.1 is missing",
-        "Install the user-space part of the same driver release; in a container, start it with the GPU (--gpus all).",
-        "ldconfig -p | grep libnvidia-ml",
-    ),
-    15: ("a GPU fell off the bus", "Power the machine down and up; check seating and power.", "sudo dmesg | grep Xid"),
-    16: ("a GPU needs a reset", "End its processes and reset it.", "sudo nvidia-smi --gpu-reset"),
-    17: (
-        "the operating system refused access to the driver",
-        "A cgroup or sandbox forbids /dev/nvidia*: allow the devices for this job or container.",
-        "ls -l /dev/nvidia*; cat /proc/self/cgroup",
-    ),
-    999: (
-        "the driver failed inside",
-        "Look for NVRM lines in the kernel log; reload the driver.",
-        "sudo dmesg | grep NVRM",
-    ),
-}
-
-
-@rule(
-    "CD105",
-    title="NVML",
-    severity="error",
-    owner="node",
-    causes=("environment-restriction",),
-    explain="""NVML is the driver's management library, the one behind nvidia-smi. When it cannot start, the driver is
-usually broken for CUDA as well, and its error says why. Where cuInit works all the same, only the facts about the GPUs
-are missing and this is a warning.""",
-    source=NVML_DOC,
-    examples=lambda: (
-        ("ok", sample()),
-        (
-            "problem",
-            sample(
-                {
-                    "driver.nvml": known(NvmlStatus(code=4, name="NVML_ERROR_NO_PERMISSION"), EX),
-                    "gpus": ABSENT,
-                    "driver.init": ABSENT,
-                }
-            ),
-        ),
-        ("problem", sample({"driver.nvml": known(NvmlStatus(code=15, name=LOST), EX), "driver.init": ABSENT})),
-        ("problem", sample({"driver.nvml": ABSENT, "gpus": ABSENT})),
-        ("skipped", sample({"driver.nvml": known(NvmlStatus(code=18, name="NVML_ERROR_LIB_RM_VERSION_MISMATCH"), EX)})),
-    ),
-)
-def nvml(case: Case) -> Iterator[Outcome]:
-    status = case.snapshot.driver.nvml
-    if not gpu_present(case):
-        yield skip("driver", NO_GPU)
-        return
-    if container_without_gpu(case):
-        yield skip("driver", "the container has no GPU: CD502")
-        return
-    if isinstance(status, Absent):
-        if status.reason != "not-found":
-            need(status, NVML)
-        code, name = 12, "NVML_ERROR_LIBRARY_NOT_FOUND"
-        evidence = [Evidence(pointer=NVML, value="libnvidia-ml.so.1 not found", source=status.detail)]
-    else:
-        code, name = status.value.code, status.value.name
-        evidence = [shown(status, NVML, f"{code} {name} {status.value.message}".strip())]
-    if code == 0:
-        yield passed("driver", "NVML answers", evidence=evidence)
-    elif code == 18:
-        yield skip("driver", "kernel module and library differ: CD103")
-    elif code in (9, 12) and isinstance(case.snapshot.driver.kernel_module, Absent) and not in_wsl(case):
-        yield skip("driver", "the kernel driver is not loaded: CD102")
-    else:
-        meaning, text, command = _NVML_ERRORS.get(
-            code, ("the driver's management library failed", "Look for NVRM lines in the kernel log.", "nvidia-smi")
-        )
-        yield problem(
-            "driver",
-            f"NVML does not start: {meaning}",
-            detail=f"nvmlInit answered {code} ({name})." + (" CUDA itself works." if cuda_works(case) else ""),
-            evidence=evidence,
-            fixes=[fix(text, command, verify="nvidia-smi")],
-            severity="warning" if cuda_works(case) else None,
-            owner="environment" if code in (4, 17) or (code == 12 and in_container(case)) else None,
-            causes=("hardware-or-power",) if code in (15, 16) else None,
-        )

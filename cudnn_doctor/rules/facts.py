@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
+from cudnn_doctor.knowledge import versions
 from cudnn_doctor.model import (
     Absent,
     CudnnCopy,
@@ -24,16 +25,11 @@ ENVIRONMENT = "/snapshot/host/environment"
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The leading numeric fields: "9.19.0.56" is (9, 19, 0, 56), "2.11.0+cu130" is (2, 11, 0)."""
-    found: list[int] = []
-    for field in version.split("."):
-        digits = field[: len(field) - len(field.lstrip("0123456789"))]
-        if not digits:
-            break
-        found.append(int(digits))
-        if digits != field:
-            break
-    return tuple(found)
+    """As `knowledge.versions.numbers`; () where the text is no version at all."""
+    try:
+        return versions.numbers(version)
+    except ValueError:
+        return ()
 
 
 def same_version(a: str, b: str) -> bool:
@@ -53,7 +49,10 @@ def size(count: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """ "1 copy", "2 copies"."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
 
 
 def again(code: str) -> str:
@@ -89,14 +88,21 @@ def gpus(case: Case) -> Iterator[tuple[str, str, Gpu]]:
             yield f"{GPUS}/value/{i}", f"GPU {gpu.index}" + (f" ({name})" if name else ""), gpu
 
 
+def integrated(case: Case) -> bool:
+    """A Tegra (Jetson): its GPU is part of the chip, on no PCI bus, and shows by the nodes of its own driver."""
+    return any(
+        n.path in ("/dev/nvmap", "/dev/nvhost-ctrl-gpu") for n in value_or(case.snapshot.driver.device_nodes, ())
+    )
+
+
 def gpu_present(case: Case) -> bool:
-    """NVIDIA hardware is here, by NVML or on the PCI bus.
+    """NVIDIA hardware is here, by NVML, on the PCI bus or as part of the chip.
 
     Raises:
-        UnansweredError: when neither could be read.
+        UnansweredError: when none of it could be read.
     """
     listed = case.snapshot.gpus
-    if isinstance(listed, Known) and listed.value:
+    if (isinstance(listed, Known) and listed.value) or integrated(case):
         return True
     return bool(need(case.snapshot.driver.pci, "/snapshot/driver/pci"))
 
@@ -173,3 +179,23 @@ def pci_address(text: str) -> str:
     """One form of what NVML ("00000000:3B:00.0"), sysfs ("0000:3b:00.0") and Xid lines ("0000:3b:00") write."""
     domain, _, rest = text.lower().removeprefix("pci:").partition(":")
     return f"{domain[-4:].rjust(4, '0')}:{rest.partition('.')[0]}"
+
+
+def probe_error(case: Case, probe: str) -> str:
+    """How a probe failed ("cuDNN copies: OSError: ..."); "" when it did its work. An empty list of a failed probe is
+    no answer."""
+    return next((f"{f.probe}: {f.error}" for f in case.snapshot.failures if f.probe == probe), "")
+
+
+def python_of(case: Case) -> str:
+    """The interpreter of the examined environment, for commands."""
+    return value_or(case.snapshot.patient.python, "python")
+
+
+def install(case: Case, framework: Framework) -> str:
+    """The command that installs the cuDNN wheel that the framework's own metadata asks for; where it asks for none, the
+    question to the matrix."""
+    wanted = next((r.partition(";")[0].strip() for r in framework.requires if r.startswith("nvidia-cudnn")), "")
+    if not wanted:
+        return f"cudnn-doctor matrix {framework.name} {framework.version}"
+    return f"{python_of(case)} -m pip install '{wanted}'"

@@ -54,10 +54,10 @@ def _holders(gpu: Gpu) -> str:
     owner="environment",
     causes=("vram-other-process", "vram-preallocated"),
     explain="""cuDNN needs memory for its handle and workspaces beside what the framework holds. On a full card
-cudnnCreate fails with INTERNAL_ERROR (4 or 4000) and making a stream with CUDA error 2; cudnnSetStream itself was never
-seen to fail for it. Mostly another process, a notebook kernel that still runs or a second rank holds the memory:
-TensorFlow and JAX reserve nearly the whole card when they start. Below half a GiB not even a CUDA context fits; that is
-an error. Below a tenth of the card it is a warning.""",
+cudnnCreate fails with INTERNAL_ERROR (4 or 4000) and making a stream with CUDA error 2; cudnnSetStream itself was
+never seen to fail for it. Mostly another process, a notebook kernel that still runs or a second rank holds the
+memory: TensorFlow and JAX reserve nearly the whole card when they start. Below half a GiB not even a CUDA context
+fits; that is an error. Below a tenth of the card it is a warning.""",
     source="nvmlDeviceGetMemoryInfo; cudnnCreate at no free memory was measured on an H200",
     examples=lambda: (
         ("ok", sample()),
@@ -119,8 +119,8 @@ def memory(case: Case) -> Iterator[Outcome]:
     severity="error",
     owner="node",
     causes=("environment-restriction",),
-    explain="""The node's owner can forbid CUDA on a GPU ("prohibited") or allow one process at a time
-("exclusive-process"): the second one gets CUDA_ERROR_DEVICE_UNAVAILABLE (46) or "all CUDA-capable devices are busy or
+    explain="""The node's owner can forbid CUDA on a GPU ("prohibited") or allow one process at a time ("exclusive-
+process"): the second one gets CUDA_ERROR_DEVICE_UNAVAILABLE (46) or "all CUDA-capable devices are busy or
 unavailable", and cuDNN NOT_INITIALIZED. With MPS, exclusive-process is the recommended mode.""",
     source="nvidia-smi(1), --compute-mode; https://docs.nvidia.com/deploy/mps/",
     examples=lambda: (
@@ -179,9 +179,9 @@ def compute_mode(case: Case) -> Iterator[Outcome]:
     severity="error",
     owner="node",
     causes=("environment-restriction",),
-    explain="""A GPU in MIG mode is used through slices. While none has been made, CUDA sees no device on it. When there
-are some, a program sees exactly one: the one that CUDA_VISIBLE_DEVICES names, else the first; memory and speed are
-those of the slice, and several programs without that variable all crowd into the first one.""",
+    explain="""A GPU in MIG mode is used through slices. While none has been made, CUDA sees no device on it. When
+there are some, a program sees exactly one: the one that CUDA_VISIBLE_DEVICES names, else the first; memory and speed
+are those of the slice, and several programs without that variable all crowd into the first one.""",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     examples=lambda: (
         ("ok", sample()),

@@ -112,8 +112,8 @@ def ecc(case: Case) -> Iterator[Outcome]:
     owner="node",
     causes=("hardware-or-power",),
     explain="""Bad places of the device memory are taken out of use: as pages up to Volta and Turing, as remapped rows
-from Ampere on. "Pending" takes effect at the next reset and is harmless until then for programs that do not use the place;
-"failed" means that there is no spare memory left and the GPU must be replaced.""",
+from Ampere on. "Pending" takes effect at the next reset and is harmless until then for programs that do not use the
+place; "failed" means that there is no spare memory left and the GPU must be replaced.""",
     source=MEMORY_DOC,
     examples=lambda: (
         ("ok", sample()),
@@ -185,8 +185,8 @@ RECOVERY = {
     severity="error",
     owner="node",
     causes=("hardware-or-power", "driver-stack-bug"),
-    explain="""After a fault the driver says what brings the GPU back: nothing, a reset, a reboot, or draining its peers
-first. Until then programs fail at unforeseeable places.""",
+    explain="""After a fault the driver says what brings the GPU back: nothing, a reset, a reboot, or draining its
+peers first. Until then programs fail at unforeseeable places.""",
     source="https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html",
     examples=lambda: (
         ("ok", sample()),

@@ -40,9 +40,9 @@ def _libcuda(path: str, version: str = "580.159.04", *, compat: bool = False, ws
     severity="error",
     owner="environment",
     causes=("compat-libs-unsupported",),
-    explain="""The package cuda-compat brings a libcuda of a newer driver, so that a newer CUDA runs on an older kernel
-module. It works on data-centre GPUs alone (804 elsewhere), and only while it is newer than the kernel module: once the
-driver was updated past it, the forgotten folder on LD_LIBRARY_PATH breaks CUDA with 803.""",
+    explain="""The package cuda-compat brings a libcuda of a newer driver, so that a newer CUDA runs on an older
+kernel module. It works on data-centre GPUs alone (804 elsewhere), and only while it is newer than the kernel module:
+once the driver was updated past it, the forgotten folder on LD_LIBRARY_PATH breaks CUDA with 803.""",
     source=COMPAT_DOC,
     examples=lambda: (
         ("skipped", sample()),
@@ -114,7 +114,7 @@ def compat(case: Case) -> Iterator[Outcome]:
 
 @rule(
     "CD111",
-    title="libcuda on the loader's path",
+    title="libcuda",
     severity="error",
     owner="node",
     causes=("helper-library-missing",),
@@ -125,6 +125,15 @@ NVIDIA_DRIVER_CAPABILITIES lack "compute": nvidia-smi works there and CUDA does 
     examples=lambda: (
         ("ok", sample()),
         ("problem", sample({"driver.libcuda": ()})),
+        (
+            "problem",
+            sample(
+                {
+                    "driver.libcuda": (),
+                    "driver.libcuda_off_path": (_libcuda("/usr/local/nvidia/lib64/libcuda.so.1"),),
+                }
+            ),
+        ),
         (
             "problem",
             sample(
@@ -154,6 +163,10 @@ def libcuda_found(case: Case) -> Iterator[Outcome]:
         yield skip("driver", "the kernel driver is not loaded: CD102")
     else:
         evidence = [Evidence(pointer=LIBCUDA, value="none found", source="the loader's search path")]
+        elsewhere = [c for c in driver.libcuda_off_path if not c.compat]
+        if elsewhere:
+            place = "/snapshot/driver/libcuda_off_path"
+            evidence.append(Evidence(pointer=place, value=elsewhere[0].path, source="a well-known folder"))
         if in_container(case):
             evidence.append(variable(case, "NVIDIA_DRIVER_CAPABILITIES"))
         yield problem(
@@ -163,6 +176,12 @@ def libcuda_found(case: Case) -> Iterator[Outcome]:
             evidence=evidence,
             fixes=[
                 fix(
+                    f"It lies in {elsewhere[0].path}: tell the loader.",
+                    f"export LD_LIBRARY_PATH={elsewhere[0].path.rpartition('/')[0]}:$LD_LIBRARY_PATH",
+                    verify=again("CD111"),
+                )
+                if elsewhere
+                else fix(
                     "In a container, ask for the compute part of the driver.",
                     "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",
                     verify=again("CD111"),
@@ -263,8 +282,8 @@ def wsl(case: Case) -> Iterator[Outcome]:
     severity="error",
     owner="environment",
     causes=("environment-restriction",),
-    explain="""The toolkit's lib64/stubs holds a libcuda that only serves to link programs on machines without a driver.
-Every call of it answers 34, CUDA_ERROR_STUB_LIBRARY. It must never be found at run time.""",
+    explain="""The toolkit's lib64/stubs holds a libcuda that only serves to link programs on machines without a
+driver. Every call of it answers 34, CUDA_ERROR_STUB_LIBRARY. It must never be found at run time.""",
     source="CUDA_ERROR_STUB_LIBRARY in cuda.h",
     examples=lambda: (
         ("ok", sample()),

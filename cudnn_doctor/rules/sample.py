@@ -214,6 +214,28 @@ def snapshot() -> Snapshot:
     )
 
 
+def another_copy(version: str, directory: str, **changes: Any) -> CudnnCopy:
+    """A second cuDNN 9 beside the healthy one, complete, of another version and place."""
+    mine = snapshot().cudnn[0]
+    copy = msgspec.structs.replace(
+        mine,
+        path=f"{directory}/libcudnn.so.9",
+        real_path=f"{directory}/libcudnn.so.9",
+        directory=directory,
+        found_by=("LD_LIBRARY_PATH",),
+        version=known(version, EX),
+        version_readings=(known(version, EX),),
+        package=ABSENT,
+        sublibraries=tuple(
+            msgspec.structs.replace(
+                s, path=f"{directory}/{s.name}", real_path=f"{directory}/{s.name}", version=known(version, EX)
+            )
+            for s in mine.sublibraries
+        ),
+    )
+    return msgspec.structs.replace(copy, **changes)
+
+
 def live_check(**changes: Any) -> ScenarioResult:
     """A live check that went well."""
     calls = (
