@@ -52,5 +52,5 @@ def undecided(rule: str, text: str, matrix: Matrix, source: str = "") -> Judgeme
         rule=rule,
         text=text,
         source=source or "compat_matrix.yaml",
-        checked_on=matrix.checked_on.isoformat(),
+        checked_on=matrix.checked_on,
     )

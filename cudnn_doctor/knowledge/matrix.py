@@ -78,17 +78,22 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         return rows
 
     @property
-    def checked_on(self) -> date:
+    def oldest(self) -> date:
         """The oldest date among all rows."""
         return min(row.checked_on for name in TABLES for row in self.table(name))
 
+    @property
+    def checked_on(self) -> str:
+        """The oldest date among all rows, "2026-11-30"."""
+        return self.oldest.isoformat()
+
     def age_note(self, today: date) -> str | None:
         """A remark when the data is older than 180 days."""
-        days = (today - self.checked_on).days
+        days = (today - self.oldest).days
         if days <= OLD_AFTER_DAYS:
             return None
         return (
-            f"The compatibility data was last checked on {self.checked_on.isoformat()}, {days} days ago: newer "
+            f"The compatibility data was last checked on {self.checked_on}, {days} days ago: newer "
             "releases are not in it. Update cudnn-doctor, or lay your own rows over it with --matrix FILE."
         )
 
