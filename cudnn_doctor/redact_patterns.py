@@ -1,0 +1,115 @@
+"""The patterns by which `redact` knows what identifies somebody. Every quantifier is bounded or runs over characters
+that its successor cannot match, so that no text makes one run away."""
+
+from __future__ import annotations
+
+import re
+
+USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "SLURM_JOB_USER", "NB_USER")
+HOST_VARIABLES = ("HOSTNAME", "COMPUTERNAME", "SLURMD_NODENAME", "NODE_NAME", "POD_NAME")
+
+# Names that many machines share: they tell nothing of a person, and replacing the words would destroy the report.
+NOBODY = frozenset({"user", "users", "root", "ubuntu", "ec2-user", "runner", "jovyan", "vagrant", "nobody", "me"})
+COMMON_NAMES = NOBODY | {
+    "cuda", "cudnn", "cublas", "nvidia", "nccl", "nvml", "nvcc", "gpu", "gpus", "cpu", "tensorflow", "tf", "torch",
+    "pytorch", "jax", "keras", "mxnet", "onnx", "onnxruntime", "triton", "python", "pip", "conda", "mamba", "venv",
+    "env", "linux", "debian", "windows", "docker", "container", "kubernetes", "slurm", "localhost", "local", "lib",
+    "lib64", "bin", "usr", "opt", "etc", "var", "tmp", "mnt", "media", "dev", "proc", "sys", "home", "data", "work",
+    "workspace", "scratch", "project", "projects", "src", "build", "test", "tests", "app", "apps", "admin",
+    "administrator", "default", "system", "service", "daemon", "guest", "host", "node", "main", "model", "models",
+    "train", "training", "site", "packages", "dist", "version", "driver", "kernel", "module", "error", "warning",
+    "note", "problem", "unknown", "skipped", "crashed", "status", "success", "failed", "true", "false", "none",
+    "null", "install", "export", "unset", "sudo", "apt", "run", "check", "report", "snapshot", "doctor", "memory",
+    "stream", "handle", "context", "device", "devices", "library", "libraries", "file", "files", "path", "paths",
+    "the", "and", "for", "with", "from", "not", "code",
+}  # fmt: skip
+SYSTEM_FOLDERS = frozenset({
+    "", "/", "/usr", "/usr/local", "/opt", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/var", "/var/lib", "/tmp",  # noqa: S108
+    "/home", "/dev", "/proc", "/sys", "/run", "/srv", "/mnt", "/data", "/nonexistent", "/Users", "C:", "C:\\Users",
+})  # fmt: skip
+OPEN_ADDRESSES = frozenset({"0.0.0.0", "127.0.0.1", "127.0.1.1", "255.255.255.255"})  # noqa: S104
+PUBLIC_HOSTS = frozenset({
+    "nvidia.com", "nvidia.cn", "github.com", "githubusercontent.com", "pypi.org", "pythonhosted.org", "python.org",
+    "pytorch.org", "tensorflow.org", "google.com", "googleapis.com", "anaconda.org", "anaconda.com", "conda.io",
+    "stackoverflow.com", "readthedocs.io", "docs.rs", "apache.org", "microsoft.com", "debian.org", "ubuntu.com",
+    "kernel.org", "docker.com", "docker.io", "huggingface.co", "oasis-open.org", "json-schema.org",
+})  # fmt: skip
+
+# Variables whose value may leave the machine (its texts still go through every other pass).
+ALLOWED_VARIABLE = re.compile(
+    r"(?!\w{0,99}(?:KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|ADDR|HOST|URL|USER|NODE|ENDPOINT|_CONFIG))"
+    r"(?:(?:CUDA|CUDNN|CUBLAS|NVIDIA|NVML|NVCC|NCCL|TF|TF2|XLA|JAX|TORCH|PYTORCH|MXNET|ORT|PADDLE|CUPY|NUMBA|OMP|MKL|KMP|"
+    r"OPENBLAS|GOMP|MALLOC|LD|CONDA|MAMBA|PYTHON|VIRTUAL|WSL)_?\w{0,99}|"
+    r"PATH|LIBRARY_PATH|CPATH|LOADEDMODULES|NO_COLOR|TERM|LANG|LC_ALL)"
+)
+ENV_LINE = re.compile(r"(?m)^([ \t]{0,8}(?:export |declare -x |set )?)([A-Z][A-Z0-9_]{2,80})=(\S[^\n]*)$")
+
+# Forms of secrets as their issuers publish them (GitHub, GitLab, Hugging Face, OpenAI, AWS, Slack, Google, NVIDIA NGC,
+# npm, PyPI), JSON web tokens and private keys.
+SECRET = re.compile(
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----)){0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
+    r"|\b(?:gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}|glpat-[\w-]{16,64}|hf_[A-Za-z0-9]{16,64}"
+    r"|sk-[A-Za-z0-9_-]{16,200}|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[\w-]{10,200}|AIza[\w-]{30,60}"
+    r"|nvapi-[\w-]{20,120}|npm_[A-Za-z0-9]{30,60}|pypi-[\w-]{40,250}|wandb_v\d_\w{20,200}"
+    r"|eyJ[\w-]{8,4000}\.[\w-]{4,4000}\.[\w-]{4,4000})"
+)
+URL_LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]{1,15}://)([^\s/@:'\"<>]{0,100}:[^\s/@'\"<>]{1,200}|[^\s/@:'\"<>]{8,200})@")
+URL_HOST = re.compile(r"(\b(?:https?|ssh|git|ftp|grpc|s3|tcp|wss?)://(?:<secret>@)?)([A-Za-z0-9][A-Za-z0-9.-]{1,250})")
+AUTHORIZATION = re.compile(r"(?i)(\b(?:bearer|basic)\s{1,3})([\w.~+/=-]{8,4000})")
+_SENSITIVE = (
+    r"(?:passw(?:or)?d|passphrase|secret|token(?!iz)|api[_-]?key|access[_-]?key|private[_-]?key|credential|authorization"
+    r"|(?<=_)(?:key|pat|pass)(?![\w-]))"
+)
+ASSIGNMENT = re.compile(
+    rf"(?i)({_SENSITIVE}[\w-]{{0,40}}['\"]{{0,2}})(\s{{0,3}}[=:]\s{{0,3}}['\"]{{0,2}})([^\s'\",;<>&]{{1,4000}})"
+)
+FLAG = re.compile(
+    rf"(?i)(?<![\w-])(--(?=[\w-]{{0,40}}{_SENSITIVE})[\w-]{{2,80}}\s)()([^\s'\"<>-][^\s'\"<>]{{0,4000}})"
+)
+# Numbers and switches are no secrets: "max_tokens=4096", "use_auth_token: false".
+HARMLESS_VALUE = re.compile(r"(?i)[-+]?\d{0,9}(?:\.\d{0,9})?|true|false|none|null|yes|no|\{|\[|\(.*")
+
+HOME_PATH = re.compile(
+    r"((?:/|[A-Za-z]:[\\/]{1,2})(?:home|homes|Users|users)[\\/]{1,2})([^\\/\s:'\",;()\[\]<>|*?~$]{1,64})"
+)
+EMAIL = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,5}\.[A-Za-z]{2,24}\b"
+)
+LOGIN = re.compile(
+    r"(?<![\w@./-])([a-z_][a-z0-9_.-]{1,31})@"
+    r"(?!GLIBC|GLIBCXX|CXXABI|GCC|plt\b|got\b|file\b|https?\b|lib)([A-Za-z][A-Za-z0-9.-]{1,62})(?=:[~/]|[\s\]$#,)]|$)"
+)
+USER_FIELD = re.compile(
+    r"(?i)((?<![\w-])(?:user(?:name)?|logname|login|owner|uname|run as)\s{0,2}[=:]\s{0,2}['\"]?)"
+    r"([a-z_][\w.-]{1,31})(?![\w/.(-])"
+)
+HOST_FIELD = re.compile(
+    r"(?im)((?<![\w-])(?:host ?name|nodename|computer ?name|node ?name|slurmd_nodename)\s{0,2}[=:]\s{0,2}['\"]?"
+    r"|^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\S{1,80} (?:kernel|systemd|[\w.-]{1,40}\[\d{1,9}\]):)"
+    r"|^\[(?=[A-Za-z][\w.-]{1,80}:\d{1,9}\]))([A-Za-z][\w.-]{1,80})"
+)
+PRIVATE_HOST = re.compile(
+    r"(?i)(?<![\w.@/-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,6}(?:internal|intra|intranet|corp|lan|local|localdomain|home|private)\b(?![\w/-]|\.\w)"
+)
+
+SERIAL = re.compile(
+    r"(?i)(\bserial(?:[ _]?(?:number|no\.?))?['\"]?\s{0,30}[=:#]\s{0,3}['\"]?)([A-Za-z0-9][A-Za-z0-9-]{5,40})"
+)
+UUID = re.compile(
+    r"(?i)(?<![\w-])(?:(?:GPU|MIG)-[0-9a-f]{4,8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![\w-])"
+    r"|(?<=MIG-)GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
+MAC = re.compile(
+    r"(?i)(?<![0-9a-f:-])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:-])|(?<![0-9a-f:-])(?:[0-9a-f]{2}-){5}[0-9a-f]{2}(?![0-9a-f:-])"
+)
+QUAD = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)")
+# What stands before a version of four parts: an operator, the end of a file or package name, a product's name.
+VERSION_BEFORE = re.compile(
+    r"(?i)(?:[=<>~!]=?\s?|[-_]v?|\.so\.|@v?"
+    r"|\b(?:version|release|ver|v|driver|cuda|cudnn|cublas\w{0,3}|nvrtc|cufft|curand|cusolver|cusparse|nccl|tensorrt|trt|nvjitlink"
+    r"|toolkit|runtime|torch|tensorflow|jax|jaxlib|(?:nvidia|tensorrt|libcudnn|libcublas|cuda)[\w-]{0,40})[:\s(]{1,3}v?)$"
+)
+IPV6 = re.compile(
+    r"(?<![\w:.])(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])"
+)

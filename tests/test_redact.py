@@ -1,0 +1,283 @@
+"""Redaction: what identifies somebody goes, the vocabulary of the documents and the facts of the machine stay."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cudnn_doctor.model import Evidence, Finding, GpuProcess, Report, Xid, decode, encode, known
+from cudnn_doctor.redact import Identity, Redaction, Redactor, marked, redact, this_machine
+from cudnn_doctor.rules import sample
+from cudnn_doctor.schemas import path_of
+from tests.render.build import FINDINGS, report
+
+ALICE = Identity(
+    users=("alice", "Alice Liddell"), hosts=("gpubox7.corp.acme.org", "gpubox7"), homes=("/data/people/alice",)
+)
+UUID = "GPU-4a3b8c1d-1111-2222-3333-444455556666"
+SCHEMA = json.loads(path_of("report-1").read_text())
+
+
+def redacted(text: str, identity: Identity = ALICE) -> str:
+    redactor = Redactor(identity)
+    redactor.learn(text)
+    return redactor.log(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/data/people/alice/venv/lib", "~/venv/lib"),
+        ("/data/people/alice2/venv", "/data/people/alice2/venv"),
+        ("/nfs/data/people/alice", "/nfs/data/people/<user-1>"),
+        ("/home/carol/x and carol", "/home/<user-1>/x and <user-1>"),
+        (r"C:\Users\Dave\venv", r"C:\Users\<user-1>\venv"),
+        (r'"C:\\Users\\Dave\\venv"', r'"C:\\Users\\<user-1>\\venv"'),
+        ("/home/ubuntu/venv", "/home/ubuntu/venv"),
+        ("Alice Liddell, ALICE, malice", "<user-1>, <user-2>, malice"),
+        ("bob@login1:~$ python t.py", "<user-1>@<host-1>:~$ python t.py"),
+        ("[bob@login1 src]$ ls", "[<user-1>@<host-1> src]$ ls"),
+        ("memcpy@GLIBC_2.14 nvidia-cudnn@9.1", "memcpy@GLIBC_2.14 nvidia-cudnn@9.1"),
+        ("torch @ https://download.pytorch.org/whl/x.whl", "torch @ https://download.pytorch.org/whl/x.whl"),
+        ("mail a.liddell@acme.org now", "mail <email-1> now"),
+        ("gpubox7.corp.acme.org and gpubox7", "<host-1> and <host-2>"),
+        ("n7.cluster.local:2222", "<host-1>:2222"),
+        ("Nov 30 12:00:00 node17 kernel: NVRM: Xid", "Nov 30 12:00:00 <host-1> kernel: NVRM: Xid"),
+        ("[node17:4242] *** Process received signal", "[<host-1>:4242] *** Process received signal"),
+        ("--index-url https://pypi.acme.org/simple", "--index-url https://<host-1>/simple"),
+        ("10.0.0.12:8080 203.0.113.9", "<address-1>:8080 <address-2>"),
+        ("bound to 127.0.0.1 and 0.0.0.0 and ::1", "bound to 127.0.0.1 and 0.0.0.0 and ::1"),
+        ("fe80::42:acff:fe11:2 2001:db8:0:0:0:0:0:1", "<address-1> <address-2>"),
+        ("c10::Error std::string 12:30:45 00000000:00:04.0", "c10::Error std::string 12:30:45 00000000:00:04.0"),
+        ("aa:bb:cc:dd:ee:ff", "<mac-1>"),
+        ("Serial Number                : 1654523003107", "Serial Number                : <serial-1>"),
+    ],
+)
+def test_names_and_addresses(text: str, expected: str) -> None:
+    assert redacted(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nvidia-curand-cu12==10.3.7.77",
+        "nvidia-cudnn-cu13 9.19.0.56",
+        "libcublas.so.12.1.3.1",
+        "nvidia_cudnn_cu12-9.1.0.70.dist-info",
+        "cuDNN 8.9.7.29, TensorRT 10.3.0.26",
+        "NVRM version: 580.159.04",
+        "driver 535.54.03.1 is 999.1.2.3",
+    ],
+)
+def test_versions_of_four_parts_are_no_addresses(text: str) -> None:
+    assert redacted(text) == text
+
+
+SECRETS = {
+    "github": "ghp_0123456789abcdefABCDEF0123456789abcd",
+    "huggingface": "hf_AbCdEfGhIjKlMnOpQrStUvWx",
+    "openai": "sk-proj-0123456789abcdefghij",
+    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "ngc": "nvapi-0123456789abcdefghijklmno",
+    "wandb": "WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567",
+    "url": "https://deploy:hunter2@files.acme.org/x",
+    "header": "Authorization: Bearer abcdef0123456789",
+    "flag": "--password hunter2",
+    "yaml": "db_password: 'hunter2'",
+    "key": "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n-----END OPENSSH PRIVATE KEY-----",
+}
+PARTS = {"wandb": "0123456789abcdef0123456789abcdef01234567", "header": "abcdef0123456789"}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secrets(name: str) -> None:
+    secret = SECRETS[name]
+    gone = PARTS.get(name, "hunter2" if "hunter2" in secret else secret)
+    shown = redacted(f"before {secret} after")
+    assert gone not in shown
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+
+
+@pytest.mark.parametrize(
+    "text", ["max_tokens=4096", "use_auth_token: false", "tokenizer=bert", "token: None", "tokens"]
+)
+def test_harmless_words_about_tokens(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_an_env_dump_keeps_the_allow_list_only() -> None:
+    text = (
+        "CUDA_VISIBLE_DEVICES=0,1\nexport ACME_PROJECT=manhattan\nTF_CONFIG={}\nLD_LIBRARY_PATH=/data/people/alice/lib"
+    )
+    assert redacted(text).splitlines() == [
+        "CUDA_VISIBLE_DEVICES=0,1",
+        "export ACME_PROJECT=<removed>",
+        "TF_CONFIG=<removed>",
+        "LD_LIBRARY_PATH=~/lib",
+    ]
+
+
+def test_uuids_keep_their_form_and_abbreviations_their_full_one() -> None:
+    shown = redacted(f"CUDA_VISIBLE_DEVICES=GPU-4a3b\n{UUID}\nMIG-{UUID}/1/0")
+    short, full, mig = shown.splitlines()
+    assert full == "GPU-24f35018-205d-496a-8b5f-bca96ec875e3"
+    assert short == "CUDA_VISIBLE_DEVICES=GPU-24f3"
+    assert mig == f"MIG-{full}/1/0"
+
+
+def planted(home: str, user: str, host: str) -> Report:
+    """A report with something to hide in every place where text can stand."""
+    snapshot = report().snapshot
+    text = f"{home}/run.sh by {user}@{host}:~$ at 10.1.2.3 aa:bb:cc:dd:ee:ff {SECRETS['github']} serial: 1654523003107"
+    gpu = msgspec.structs.replace(
+        sample.snapshot().gpus.value[0],  # type: ignore[union-attr]
+        uuid=known(UUID, "NVML"),
+        processes=known(
+            (GpuProcess(pid=1, name=known(f"{home}/venv/bin/python", "NVML"), memory=known(1, ""), kind="compute"),), ""
+        ),
+    )
+    snapshot = msgspec.structs.replace(
+        snapshot,
+        patient=msgspec.structs.replace(snapshot.patient, prefix=f"{home}/venv"),
+        gpus=known((gpu,), "NVML"),
+        xids=known((Xid(time="", pci="", code=31, text=f"Nov 30 12:00:00 {host} kernel: NVRM: Xid"),), "journal"),
+        host=msgspec.structs.replace(
+            snapshot.host,
+            environment={"LD_LIBRARY_PATH": f"{home}/lib:/usr/local/cuda/lib64", "ACME_TOKEN": "manhattan"},
+        ),
+    )
+    bad = Finding(
+        code="CD501", status="problem", severity="error", owner="environment", subject=f"{home}/x", title=text,
+        detail=text,
+        evidence=(
+            Evidence(pointer="/snapshot/host/environment/ACME_TOKEN", value="manhattan", source=f"{home}/.bashrc"),
+            Evidence(pointer="/snapshot/cudnn/0/path", value=text, source=text),
+        ),
+    )  # fmt: skip
+    live = sample.live_check()
+    live = msgspec.structs.replace(live, fate=msgspec.structs.replace(live.fate, stderr=text))
+    return report(findings=(*FINDINGS, bad), snapshot=snapshot, scenarios=(live,), notes=(text,))
+
+
+PEOPLE = {
+    "alice": ("/home/alice", "alice", "gpubox7"),
+    "root": ("/root", "root", "gpubox7"),
+    "cuda": ("/home/cuda", "cuda", "gpubox7"),
+    "home in /x/cudnn": ("/x/cudnn", "mallory", "gpubox7"),
+    "all words of ours": ("/snapshot/cudnn", "known", "driver"),
+}
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+def test_a_whole_report(who: str) -> None:
+    home, user, host = PEOPLE[who]
+    before = planted(home, user, host)
+    after, redactions = redact(before, Identity(users=(user,), hosts=(host,), homes=(home,)))
+    text = encode(after).decode()
+    for gone in (
+        f"{home}/",
+        f" {user}@" if user != "root" else "no such text",
+        f"@{host}",
+        "10.1.2.3",
+        "aa:bb:cc",
+        "ghp_",
+        UUID,
+        "1654523003107",
+        "manhattan",
+    ):
+        assert gone not in text.replace('"/snapshot/cudnn/', '"'), gone  # our own pointers are no paths
+    if who in ("alice", "home in /x/cudnn"):
+        assert user not in text
+        assert host not in text
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
+    assert decode(text.encode(), Report) == after
+    assert after.snapshot.cuda == before.snapshot.cuda
+    assert after.findings[: len(FINDINGS)] == before.findings[: len(FINDINGS)]
+    assert after.snapshot.host.environment["LD_LIBRARY_PATH"] == "~/lib:/usr/local/cuda/lib64"
+    assert after.snapshot.patient.prefix == "~/venv"
+    assert {r.kind for r in redactions} >= {
+        "home",
+        "host",
+        "user",
+        "address",
+        "mac",
+        "secret",
+        "uuid",
+        "environment",
+        "serial",
+    } - ({"user"} if who == "root" else set())
+
+
+def keys_of(node: Any) -> Any:
+    """The skeleton of a JSON document: keys, lengths and kinds, no texts."""
+    if isinstance(node, dict):
+        return {k: keys_of(v) for k, v in node.items()}
+    return [keys_of(v) for v in node] if isinstance(node, list) else type(node).__name__
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    user=st.sampled_from(sorted({*json.dumps(SCHEMA).replace('"', " ").split(), "cuda", "x", "0", "9.19.0"})),
+    home=st.sampled_from(["/x/cudnn", "/opt/venv", "/snapshot", "/usr/lib", "/home/cuda", "/", ""]),
+)
+def test_no_name_breaks_a_document(user: str, home: str) -> None:
+    before = report()
+    after, _ = redact(before, Identity(users=(user,), hosts=(user,), homes=(home,)))
+    assert keys_of(msgspec.to_builtins(after)) == keys_of(msgspec.to_builtins(before))
+    assert after.verdict == before.verdict
+    assert [(f.code, f.status, f.severity) for f in after.findings] == [
+        (f.code, f.status, f.severity) for f in before.findings
+    ]
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(encode(after)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_twice_is_once(text: str) -> None:
+    once = redacted(text)
+    assert redacted(once) == once
+
+
+RUNAWAY = (
+    "a", "a-", "-----BEGIN PRIVATE KEY-----", "eyJa", ":", "1.", "token", "/home/", "0:", "a@", "http://", " ",
+    "serial", "fe:", "a.b.", "--", "--token-", "A=", "GPU-aaaa-",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", RUNAWAY)
+def test_no_text_makes_a_pattern_run_away(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    start = time.perf_counter()
+    redacted(text)
+    assert time.perf_counter() - start < 5
+
+
+def test_this_machine_reads_names_from_the_environment() -> None:
+    me = this_machine({"USER": "zaphod", "HOME": "/data/zaphod", "SLURMD_NODENAME": "magrathea.hhgg.org"})
+    assert "zaphod" in me.users
+    assert "/data/zaphod" in me.homes
+    assert {"magrathea.hhgg.org", "magrathea"} <= set(me.hosts)
+
+
+def test_the_report_says_what_was_done() -> None:
+    found = Redaction(kind="user", original="alice", replacement="<user-1>", count=3)
+    assert marked(report(), (found,)).notes == ("Redacted: 1 user. Placeholders stand for the same thing everywhere.",)
+    assert marked(report(), ()).notes[0].startswith("Redacted: nothing was found")
+    assert marked(report(), None).notes[0].startswith("Not redacted (--no-redact)")
+
+
+def test_a_secret_is_not_shown_in_the_list_either() -> None:
+    redactor = Redactor(Identity())
+    redactor.text(SECRETS["github"])
+    assert redactor.redactions == (
+        Redaction(kind="secret", original="ghp_... (40 characters)", replacement="<secret>", count=1),
+    )
