@@ -105,14 +105,19 @@ def _version(prefix: Path, config: Mapping[str, str], python: Path | None) -> Fa
     named = os.path.basename(os.path.realpath(python)) if python else ""  # /usr/bin/python3 -> python3.12
     for library in libraries:
         if library.name == named or len(libraries) == 1:
-            return known(library.name.lstrip("pyython"), str(library))
+            return known(_number(library), str(library))
     return Absent(reason="not-found", detail=f"no lib/pythonX.Y in {prefix}")
 
 
 def _libraries(prefix: Path) -> list[Path]:
     """The lib/pythonX.Y folders of a prefix, newest Python last."""
     found = [p for pattern in ("python[23].*", "pypy[23].*") for p in (prefix / "lib").glob(pattern) if p.is_dir()]
-    return sorted(found, key=lambda p: [int(n) for n in p.name.lstrip("pyython").rstrip("t").split(".") if n.isdigit()])
+    return sorted(found, key=lambda p: [int(n) for n in _number(p).split(".") if n.isdigit()])
+
+
+def _number(library: Path) -> str:
+    """ "3.13" of lib/python3.13, lib/python3.13t (free-threaded) or lib/pypy3.13."""
+    return library.name.removeprefix("python").removeprefix("pypy").rstrip("t")
 
 
 def _site_packages(
@@ -137,7 +142,7 @@ def _site_packages(
 
 
 def _packages_of(prefix: Path, version: str) -> list[Path]:
-    names = [p.name for p in _libraries(prefix) if not version or p.name.lstrip("pyython").rstrip("t") == version]
+    names = [p.name for p in _libraries(prefix) if not version or _number(p) == version]
     folders = []
     for name in names:
         folders += [prefix / "lib" / name / "site-packages", prefix / "lib64" / name / "site-packages"]
