@@ -372,6 +372,7 @@ class Fate(Base, frozen=True, kw_only=True):
     signal: str = ""  # "SIGABRT"
     exit_code: int | None = None
     last_step: str = ""  # the call that had begun and not returned
+    last_label: str = ""  # its label, where it had one
     stderr: str = ""  # what the libraries printed, capped and cleaned
     error: str = ""  # the child's own exception in one line
 

@@ -116,7 +116,7 @@ class _Story:
     def __init__(self, job: Job) -> None:
         self.records = [_Record(t) for t in job.tasks]
         self.current: _Record | None = None
-        self.pending = ""  # the call that has begun and not returned
+        self.pending, self.pending_label = "", ""  # the call that has begun and not returned
         self.done = False
         self.garbage = self.received = 0
         self.last_word = time.monotonic()
@@ -151,16 +151,17 @@ class _Story:
         elif record is None:
             self.garbage += 1
         elif line.next is not None:
-            self.pending = clean(line.next)
+            self.pending, self.pending_label = clean(line.next), clean(line.label)
         elif line.end is not None:
-            record.ended, record.ms, record.error = True, line.ms or 0.0, clean(line.error)
-            self.pending, self.current = "", None
+            where = f"{self.pending}: " if line.error and self.pending else ""
+            record.ended, record.ms, record.error = True, line.ms or 0.0, where + clean(line.error)
+            self.pending, self.pending_label, self.current = "", "", None
         else:
             self._step(record, line)
 
     def _step(self, record: _Record, line: _Line) -> None:
         if line.did is not None:
-            self.pending = ""
+            self.pending = self.pending_label = ""
         name = line.did or line.note
         if name is None:
             self.garbage += 1
@@ -325,7 +326,13 @@ class Child:
             remarks.append(f"{story.garbage} lines of the result channel could not be read")
         if code == LOST_CHANNEL:
             remarks.append("a library closed the result channel")
-        fate = Fate(kind="completed", last_step=story.pending, stderr=self._output.text(), error="; ".join(remarks))
+        fate = Fate(
+            kind="completed",
+            last_step=story.pending,
+            last_label=story.pending_label,
+            stderr=self._output.text(),
+            error="; ".join(remarks),
+        )
         if story.done:
             return fate
         if timed_out:

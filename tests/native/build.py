@@ -28,8 +28,8 @@ def _build(source: str, name: str, soname: str, *flags: str) -> Path:
         compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
         assert compiler, "the tests need a C compiler (gcc or cc) for the stub libraries"
         subprocess.run(
-            [compiler, "-shared", "-fPIC", "-O1", "-w", *flags, f"-Wl,-soname,{soname}", "-o", target]
-            + [HERE / source, "-ldl"],  # noqa: RUF005 - one line would be too long
+            [compiler, "-shared", "-fPIC", "-O1", "-w", *flags, f"-Wl,-soname,{soname}", "-o", str(target)]
+            + [str(HERE / source), "-ldl"],  # noqa: RUF005 - one line would be too long
             check=True,
         )
     return target
