@@ -89,7 +89,7 @@ def in_words(outcome: JobOutcome) -> str:
 def _reason(outcome: JobOutcome) -> AbsentReason:
     if outcome.fate.kind == "timeout":
         return "timeout"
-    return "not-found" if outcome.tasks[0].error.startswith("OSError") else "error"
+    return "not-found" if outcome.tasks[0].error.startswith("dlopen: OSError") else "error"
 
 
 def _job(body: str, args: dict[str, Any], deadline: float) -> Job:

@@ -57,7 +57,7 @@ def named(steps: tuple[Step, ...], version: str) -> tuple[Step, ...]:
 
 def _fate(outcome: JobOutcome, task: TaskOutcome) -> Fate:
     fate = outcome.fate
-    if task.begun and not task.ended or len(outcome.tasks) == 1 or not any(t.begun for t in outcome.tasks):
+    if (task.begun and not task.ended) or len(outcome.tasks) == 1 or not any(t.begun for t in outcome.tasks):
         return fate
     if task.ended:
         return Fate(kind="completed", error=task.error)

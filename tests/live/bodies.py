@@ -29,7 +29,11 @@ def die(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> None:
 
 
 def sleep(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> None:
-    wire.call("nap", lambda: time.sleep(args["seconds"]) or 0)
+    def nap() -> int:
+        time.sleep(args["seconds"])
+        return 0
+
+    wire.call("nap", nap)
 
 
 def around(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Libraries that crash, abort, hang, spam, close descriptors and kill: through the stub libcudnn, with the real child."""
+"""Libraries that crash, abort, hang, spam, close descriptors and kill: the stub libcudnn in the real child."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.model import Absent, Known, ScenarioResult
 from tests.native import build
 
-CALLS = (
-    "cuInit cuDeviceGet cuDevicePrimaryCtxRetain cuCtxSetCurrent cuStreamCreate cudnnCreate cudnnSetStream "
-    "cudnnGetStream cudnnConvolutionForward cuStreamSynchronize cudnnDestroy"
-).split()
+CALLS = [
+    "cuInit",
+    "cuDeviceGet",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxSetCurrent",
+    "cuStreamCreate",
+    "cudnnCreate",
+    "cudnnSetStream",
+    "cudnnGetStream",
+    "cudnnConvolutionForward",
+    "cuStreamSynchronize",
+    "cudnnDestroy",
+]
 
 
 @pytest.fixture(autouse=True)

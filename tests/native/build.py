@@ -27,11 +27,8 @@ def _build(source: str, name: str, soname: str, *flags: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
         assert compiler, "the tests need a C compiler (gcc or cc) for the stub libraries"
-        subprocess.run(
-            [compiler, "-shared", "-fPIC", "-O1", "-w", *flags, f"-Wl,-soname,{soname}", "-o", str(target)]
-            + [str(HERE / source), "-ldl"],  # noqa: RUF005 - one line would be too long
-            check=True,
-        )
+        build = ["-shared", "-fPIC", "-O1", "-w", *flags, f"-Wl,-soname,{soname}", "-o", str(target)]
+        subprocess.run([compiler, *build, str(HERE / source), "-ldl"], check=True)
     return target
 
 
