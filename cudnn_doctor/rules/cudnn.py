@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Framework, Resolution, known, value_or
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
     again,
     copies,
@@ -22,6 +22,7 @@ from cudnn_doctor.rules.facts import (
     same_version,
     searches,
     shown,
+    unanswered,
 )
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, another_copy, sample
 
@@ -199,20 +200,19 @@ def too_old_first(case: Case) -> Iterator[Outcome]:
         copy = copy_at(case, value_or(resolution.real_path, ""))
         if copy is None:
             continue
-        evidence = [
-            _cite_copy(f"{pointer}/real_path", copy),
-            shown(
-                framework.built_cudnn, f"/snapshot/frameworks/{case.snapshot.frameworks.index(framework)}/built_cudnn"
-            ),
-        ]
+        built = f"/snapshot/frameworks/{case.snapshot.frameworks.index(framework)}/built_cudnn"
+        evidence = [_cite_copy(f"{pointer}/real_path", copy), shown(framework.built_cudnn, built)]
         older = _older_than_build(framework, copy)
         better = _better(case, framework, resolution)
         if not resolution.shadowed:
             yield passed(name, "No other copy lies behind the one that it loads", evidence=evidence[:1])
         elif older is None:
-            need(framework.built_cudnn, built)
-            need(copy.version, f"/snapshot/cudnn/{case.snapshot.cudnn.index(copy)}/version")
-            yield skip(name, "only the major of its build's cuDNN is stated")
+            absent = next((a for a in (framework.built_cudnn, copy.version) if isinstance(a, Absent)), None)
+            yield (
+                unanswered(name, "Whether what it loads is older than its build", absent)
+                if absent
+                else skip(name, "only the major of its build's cuDNN is stated")
+            )
         elif older and better:
             yield problem(
                 name,

@@ -199,3 +199,30 @@ def install(case: Case, framework: Framework) -> str:
     if not wanted:
         return f"cudnn-doctor matrix {framework.name} {framework.version}"
     return f"{python_of(case)} -m pip install '{wanted}'"
+
+
+def loaded_by(case: Case, copy: CudnnCopy) -> str:
+    """Who would load this copy: "torch", "plain dlopen"; "" for a copy that loses every search."""
+    consumers = [
+        r.consumer
+        for _, r in resolutions(case)
+        if r.wanted.startswith("libcudnn.so") and value_or(r.real_path, "") in (copy.real_path, copy.path)
+    ]
+    return ", ".join(dict.fromkeys(consumers))
+
+
+def own_searches(case: Case, copy: CudnnCopy) -> Iterator[tuple[str, Resolution]]:
+    """The searches that this copy itself would make."""
+    for pointer, resolution in resolutions(case):
+        if resolution.consumer in (copy.path, copy.real_path):
+            yield pointer, resolution
+
+
+def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
+    package = value_or(copy.package, "")
+    name, _, version = package.partition(" ")
+    if name.startswith("nvidia-cudnn"):
+        command = f"{python_of(case)} -m pip install --force-reinstall --no-deps '{name}=={version}'"
+        return (fix("Install the wheel again.", command, verify=again(code)),)
+    what = package or copy.directory
+    return (fix(f"Install {what} again as a whole, from one release.", f"ls -l {copy.directory}", verify=again(code)),)

@@ -278,6 +278,25 @@ def sample(
     return Case(changed, (live_check(),) if live is None else live, required=required)
 
 
+def search(wanted: str, path: str = "", consumer: str = "") -> Resolution:
+    """A search that the healthy copy itself makes; without `path` it finds nothing."""
+    where = known(path, EX) if path else ABSENT
+    return Resolution(
+        consumer=consumer or f"{CUDNN_DIR}/libcudnn.so.9",
+        wanted=wanted,
+        path=where,
+        real_path=where,
+        step="LD_LIBRARY_PATH",
+        shadowed=(),
+        steps=(),
+    )
+
+
+def with_searches(*searches: Resolution) -> Case:
+    """The healthy machine with further searches."""
+    return sample({"resolutions": (*sample().snapshot.resolutions, *searches)})
+
+
 def _replace(node: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value

@@ -1,0 +1,223 @@
+"""CD306 to CD308: is each copy of cuDNN of one version, whole, and alone in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudnn_doctor.model import Absent, Evidence, Known, Overwrite, known, value_or
+from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, unknown
+from cudnn_doctor.rules.facts import (
+    again,
+    copies,
+    copy_name,
+    fix,
+    frameworks,
+    loaded_by,
+    own_searches,
+    probe_error,
+    python_of,
+    reinstall,
+    same_version,
+    shown,
+    unanswered,
+)
+from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, sample, search, with_searches
+
+MEASURED = "measured with the wheels of 8.5, 8.9, 9.1 and 9.27: missing and foreign sub-libraries, 2026-11-30"
+
+
+@rule(
+    "CD306",
+    title="Sub-libraries of one version",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-sublibs-mixed",),
+    explain="""cuDNN 8 and 9 are one thin libcudnn.so.N and several sub-libraries that it opens itself; all must be of
+one release. A half-done update, a copied file or LD_LIBRARY_PATH mixes them. What follows depends on the file: status
+14 (8.x), 1002, 1008 or 3009 (9.x), NOT_INITIALIZED that looks like a driver fault (9.1), an abort, or nothing but
+slower engines.""",
+    source=MEASURED,
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"cudnn.0.sublibraries.2.version": known("9.1.0", EX)})),
+        ("problem", with_searches(search("libcudnn_ops.so.9", "/opt/old/libcudnn_ops.so.9"))),
+        ("unknown", sample({f"cudnn.0.sublibraries.{i}.version": ABSENT for i in range(7)})),
+    ),
+)
+def mixed(case: Case) -> Iterator[Outcome]:
+    for pointer, copy in copies(case):
+        read = [(i, s.name, s.version) for i, s in enumerate(copy.sublibraries) if isinstance(s.version, Known)]
+        if not read:
+            yield unknown(copy_name(copy), "Versions of the sub-libraries", detail="none of them could be read")
+            continue
+        # The library that answers for the copy's version, else what most of its files say.
+        versions = [version.value for _, _, version in read if isinstance(version, Known)]
+        main = max(versions, key=versions.count)
+        foreign = [(i, name, version) for i, name, version in read if not same_version(value_or(version, ""), main)]
+        own_files = {p for s in copy.sublibraries for p in (s.path, s.real_path)}
+        elsewhere = [
+            (p, r)
+            for p, r in own_searches(case, copy)
+            if r.wanted.startswith("libcudnn_")
+            and isinstance(r.real_path, Known)
+            and r.real_path.value not in own_files
+            and not _same_release(case, r.real_path.value, main)
+        ]
+        used = loaded_by(case, copy)
+        if not foreign and not elsewhere:
+            text = f"All {len(read)} sub-libraries are of {main}"
+            yield passed(copy_name(copy), text, evidence=[shown(copy.version, f"{pointer}/version")])
+            continue
+        names = [f"{name} is of {value_or(version, '?')}" for _, name, version in foreign]
+        names += [f"{r.wanted} comes from {value_or(r.real_path, '?')}" for _, r in elsewhere]
+        yield problem(
+            copy_name(copy),
+            f"Mixed: {', '.join(names)}, the others are of {main}",
+            detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
+            evidence=[
+                *(shown(v, f"{pointer}/sublibraries/{i}/version", f"{n} {value_or(v, '?')}") for i, n, v in foreign),
+                *(
+                    shown(r.real_path, f"{p}/real_path", f"{r.wanted}: {value_or(r.real_path, '?')}")
+                    for p, r in elsewhere
+                ),
+            ],
+            fixes=reinstall(case, copy, "CD306")
+            if foreign
+            else (
+                fix(
+                    "Take the other folder out of LD_LIBRARY_PATH, so that this copy finds its own files.",
+                    "echo $LD_LIBRARY_PATH | tr : '\\n'",
+                    verify=again("CD306"),
+                ),
+            ),
+            severity=None if used else "note",
+        )
+
+
+def _same_release(case: Case, real_path: str, version: str) -> bool:
+    """The file belongs to another copy of the very same release."""
+    return any(
+        s.real_path == real_path and isinstance(s.version, Known) and same_version(s.version.value, version)
+        for _, copy in copies(case)
+        for s in copy.sublibraries
+    )
+
+
+@rule(
+    "CD307",
+    title="All files of a copy",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-sublibs-mixed", "cudnn-not-found"),
+    explain="""Which sub-libraries a cuDNN must have depends on its version: six in 8.x, seven in 9.0 to 9.20, more
+since. With one missing, cuDNN aborts the process at the first call that needs it, or answers 1001 or 1008, or falls
+back to engines compiled at run time without a word.""",
+    source="file lists of the PyPI wheels (compat_matrix.yaml, cudnn_files); " + MEASURED,
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"cudnn.0.sublibraries": sample().snapshot.cudnn[0].sublibraries[:4]})),
+        ("problem", sample({"cudnn.0.kind": "shimless"})),
+        ("unknown", sample({"cudnn.0.version": ABSENT})),
+        ("unknown", sample({"cudnn.0.version": known("99.1.0", EX)})),
+    ),
+)
+def complete(case: Case) -> Iterator[Outcome]:
+    from cudnn_doctor.knowledge.compat import expected_files
+
+    for pointer, copy in copies(case):
+        name = copy_name(copy)
+        if isinstance(copy.version, Absent):
+            yield unanswered(name, "Whether it is complete: its version is not known", copy.version)
+            continue
+        expected = expected_files(case.matrix, copy.version.value, "jit" if copy.kind == "jit" else "full")
+        if expected is None:
+            detail = f"which files cuDNN {copy.version.value} must have is not in the matrix"
+            yield unknown(name, "Whether it is complete", detail=detail)
+            continue
+        there = {s.name for s in copy.sublibraries}
+        missing = [f for f in expected if f not in there]
+        if copy.kind == "shimless":
+            missing.insert(0, copy.soname)
+        listing = f"{pointer}/sublibraries"
+        evidence = [
+            shown(copy.version, f"{pointer}/version"),
+            Evidence(pointer=listing, value=", ".join(sorted(there)) or "none", source=copy.directory),
+        ]
+        if not missing:
+            yield passed(name, f"All {len(expected)} sub-libraries are there", evidence=evidence)
+            continue
+        used = loaded_by(case, copy)
+        yield problem(
+            name,
+            f"Incomplete: {', '.join(missing)} missing in {copy.directory}",
+            detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
+            evidence=evidence,
+            fixes=reinstall(case, copy, "CD307"),
+            severity=None if used else "note",
+        )
+
+
+def _overwrite(on_disk: str) -> Overwrite:
+    packages = ("nvidia-cudnn-cu12 9.1.0.70", "nvidia-cudnn-cu13 9.19.0.56")
+    return Overwrite(packages=packages, directory=CUDNN_DIR, files=8, on_disk=known(on_disk, EX))
+
+
+@rule(
+    "CD308",
+    title="Wheels that overwrite each other",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-wrong-build", "cudnn-sublibs-mixed"),
+    explain="""nvidia-cudnn-cu11, -cu12 and -cu13 put their files into the same folder. With two of them installed the
+one installed last has won, pip list shows both, and removing one takes the other's files away. It is a warning while
+the files on disk are those that the framework asks for.""",
+    source="RECORD files of the wheels on PyPI",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"overwrites": (_overwrite("nvidia-cudnn-cu12"),)})),
+        ("problem", sample({"overwrites": (_overwrite("nvidia-cudnn-cu13"),)})),
+        ("unknown", sample({"packages": ABSENT})),
+    ),
+)
+def overwritten(case: Case) -> Iterator[Outcome]:
+    packages = case.snapshot.packages
+    need(packages, "/snapshot/packages")
+    failed = probe_error(case, "overwrites")
+    if failed:
+        yield unknown("environment", "Whether wheels overwrite each other", detail=failed)
+        return
+    if not case.snapshot.overwrites:
+        evidence = [Evidence(pointer="/snapshot/overwrites", value="none", source="RECORD files")]
+        yield passed("environment", "No installed packages share files", evidence=evidence)
+    asked = {
+        r.partition(";")[0].split("=")[0].split("<")[0].split(">")[0].split("[")[0].strip()
+        for _, _, framework in frameworks(case)
+        for r in framework.requires
+    }
+    for i, shared in enumerate(case.snapshot.overwrites):
+        pointer = f"/snapshot/overwrites/{i}"
+        names = [p.partition(" ")[0] for p in shared.packages]
+        wanted = [n for n in names if n in asked]
+        on_disk = value_or(shared.on_disk, "")
+        right = wanted == [on_disk.partition(" ")[0]] or not any(n.startswith("nvidia-cudnn") for n in names)
+        keep = next((p.replace(" ", "==") for p in shared.packages if p.partition(" ")[0] in wanted[:1]), "")
+        others = [n for n in names if n not in wanted[:1]]
+        python = python_of(case)
+        yield problem(
+            " and ".join(shared.packages),
+            f"share {shared.files} files in {shared.directory}; on disk are those of {on_disk or 'an unknown one'}",
+            evidence=[
+                Evidence(pointer=f"{pointer}/packages", value=", ".join(shared.packages), source="RECORD files"),
+                shown(shared.on_disk, f"{pointer}/on_disk"),
+            ],
+            fixes=[
+                fix(
+                    f"Remove all of them and install {keep} again." if keep else "Keep one: remove all, install one.",
+                    f"{python} -m pip uninstall -y {' '.join(names)} && {python} -m pip install --no-deps '{keep}'"
+                    if keep
+                    else f"{python} -m pip uninstall -y {' '.join(others)}",
+                    verify=again("CD308"),
+                )
+            ],
+            severity="warning" if right else None,
+        )

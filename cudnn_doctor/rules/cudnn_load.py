@@ -1,0 +1,220 @@
+"""CD309 to CD311: does a copy of cuDNN find what it opens, say one version, and load at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Known, Resolution, known, value_or
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
+from cudnn_doctor.rules.facts import (
+    again,
+    copies,
+    copy_name,
+    fix,
+    frameworks,
+    loaded_by,
+    own_searches,
+    python_of,
+    reinstall,
+    same_version,
+    shown,
+    unanswered,
+)
+from cudnn_doctor.rules.messages import loader_message
+from cudnn_doctor.rules.sample import EX, SITE, sample, search, with_searches
+
+MEASURED = "measured with the wheels of 8.5, 8.9, 9.1 and 9.27: missing and foreign sub-libraries, 2026-11-30"
+
+
+@rule(
+    "CD309",
+    title="Helper libraries that cuDNN opens",
+    severity="error",
+    owner="environment",
+    causes=("helper-library-missing",),
+    explain="""cuDNN opens cuBLAS, cuBLASLt and NVRTC itself, of its own CUDA major. cuDNN 8 ends the process with
+"Could not load library libcublasLt.so.12" when it does not find them; 9 misses the engines that need them. A
+framework that loads its own cuBLAS before hides this, a plain program does not.""",
+    source="readelf and strings of the wheels; on an H200 8.9.7 without cuBLAS 12 aborted in cudnnCreate",
+    examples=lambda: (
+        ("ok", with_searches(search("libcublasLt.so.13", f"{SITE}/nvidia/cu13/lib/libcublasLt.so.13"))),
+        ("problem", with_searches(search("libcublasLt.so.12"))),
+        ("ok", with_searches(search("libcublasLt.so.13"))),
+        ("skipped", sample()),
+    ),
+)
+def helpers(case: Case) -> Iterator[Outcome]:
+    for _, copy in copies(case):
+        name = copy_name(copy)
+        searches = [(p, r) for p, r in own_searches(case, copy) if not r.wanted.startswith(("libcudnn", "libcuda.so"))]
+        if not searches:
+            continue
+        used = loaded_by(case, copy)
+        by_framework = [f.name for _, _, f in frameworks(case) if f.name in used.split(", ")]
+        evidence: list[Evidence] = []
+        missing: list[tuple[str, str]] = []
+        provided: list[tuple[str, str]] = []
+        for pointer, resolution in searches:
+            evidence.append(shown(resolution.path, f"{pointer}/path", _place(resolution)))
+            if isinstance(resolution.path, Known):
+                continue
+            at = _on_disk(case, resolution.wanted)
+            (provided if at and by_framework else missing).append((resolution.wanted, at))
+        if not missing:
+            text = "Finds the libraries that it opens"
+            if provided:
+                names = ", ".join(w for w, _ in provided)
+                text = f"{names} come from {by_framework[0]}'s own folders, loaded before it"
+            yield passed(name, text, evidence=evidence)
+            continue
+        names = ", ".join(w for w, _ in missing)
+        places = [at for _, at in missing if at]
+        fatal = copy.major <= 8 and any(w.startswith("libcublas") for w, _ in missing)
+        yield problem(
+            name,
+            f"{names} not found by the search of this cuDNN",
+            detail=(
+                "It ends the process at the first call that needs them."
+                if fatal
+                else "Engines that need them are left out or fail."
+            )
+            + (f" Loaded by: {used}." if used else " Nobody loads this copy as things are."),
+            evidence=evidence,
+            fixes=[
+                fix(
+                    f"They are in {places[0].rpartition('/')[0]}: put that on the path.",
+                    f"export LD_LIBRARY_PATH={places[0].rpartition('/')[0]}:$LD_LIBRARY_PATH",
+                    verify=again("CD309"),
+                )
+                if places
+                else fix(
+                    "Install the cuBLAS and NVRTC of the CUDA that this cuDNN was built for.",
+                    f"{python_of(case)} -m pip install {_wheels(copy)}",
+                    verify=again("CD309"),
+                )
+            ],
+            severity=None if fatal and used else "warning" if used else "note",
+        )
+
+
+def _place(resolution: Resolution) -> str:
+    return f"{resolution.wanted}: {value_or(resolution.path, 'not found')}"
+
+
+def _on_disk(case: Case, soname: str) -> str:
+    """A file of that soname anywhere on this machine."""
+    name, _, major = soname.partition(".so.")
+    found = (lib.path for lib in case.snapshot.cuda.libraries if lib.name == name and str(lib.major) == major)
+    return next(found, "")
+
+
+def _wheels(copy: CudnnCopy) -> str:
+    major = value_or(copy.cuda_flavour, 0)
+    if not major and isinstance(copy.cudart, Known):
+        major = int(copy.cudart.value.partition(".")[0])
+    return (
+        "nvidia-cublas nvidia-cuda-nvrtc"
+        if major >= 13
+        else f"nvidia-cublas-cu{major or 12} nvidia-cuda-nvrtc-cu{major or 12}"
+    )
+
+
+@rule(
+    "CD310",
+    title="What a copy says of its version",
+    severity="warning",
+    owner="environment",
+    causes=("cudnn-sublibs-mixed", "cudnn-wrong-build"),
+    explain="""The version of a copy is read in several ways: asked of the library, from the file name, from the wheel
+that owns it. When they differ the files were replaced behind the package manager's back, or the library in front
+found the sub-libraries of another install (cudnnGetVersion answers for those).""",
+    source="cudnnGetVersion answers for libcudnn_graph (9) or libcudnn_ops_infer (8): " + MEASURED,
+    examples=lambda: (
+        ("ok", sample()),
+        (
+            "problem",
+            sample({"cudnn.0.version_readings": (known("9.19.0", EX), known("9.1.0", "cudnnGetVersion"))}),
+        ),
+        ("unknown", sample({"cudnn.0.version_readings": ()})),
+    ),
+)
+def readings(case: Case) -> Iterator[Outcome]:
+    for pointer, copy in copies(case):
+        name = copy_name(copy)
+        found = copy.version_readings
+        if not found:
+            yield unknown(name, "Its version", detail=value_or(copy.version, "no reading") or "no reading")
+            continue
+        evidence = [shown(r, f"{pointer}/version_readings/{i}") for i, r in enumerate(found)]
+        differing = [r for r in found if not same_version(r.value, found[0].value)]
+        if not differing:
+            yield passed(name, f"Its version is {found[0].value} by every reading ({len(found)})", evidence=evidence)
+            continue
+        said = ", ".join(f"{r.value} ({r.source})" for r in (found[0], *differing))
+        yield problem(
+            name,
+            f"Readings of its version differ: {said}",
+            evidence=evidence,
+            fixes=reinstall(case, copy, "CD310"),
+            severity=None if loaded_by(case, copy) else "note",
+        )
+
+
+@rule(
+    "CD311",
+    title="Loading a copy",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-sublibs-mixed", "helper-library-missing"),
+    explain="""Each copy is loaded and asked its version in a child process, which needs no GPU. A copy that dies,
+hangs or cannot be loaded there does the same to every program that gets it.""",
+    source="cudnnGetVersion in a child process; " + MEASURED,
+    examples=lambda: (
+        ("ok", sample()),
+        (
+            "problem",
+            sample(
+                {
+                    "cudnn.0.asked": known(
+                        "killed by SIGABRT in cudnnGetVersion: Could not load library libcudnn_ops_infer.so.8. "
+                        "Error: libcublas.so.11: cannot open shared object file: No such file or directory",
+                        EX,
+                    )
+                }
+            ),
+        ),
+        ("unknown", sample({"cudnn.0.asked": Absent(reason="not-examined")})),
+    ),
+)
+def loads(case: Case) -> Iterator[Outcome]:
+    for pointer, copy in copies(case):
+        name, asked = copy_name(copy), copy.asked
+        if copy.kind == "shimless":
+            yield skip(name, "there is no libcudnn to load: CD307")
+        elif isinstance(asked, Absent):
+            yield unanswered(name, "Whether it can be loaded", asked)
+        elif asked.value == "ok":
+            yield passed(name, "It loads and answers", evidence=[shown(asked, f"{pointer}/asked")])
+        else:
+            message = loader_message(asked.value)
+            used = loaded_by(case, copy)
+            missing = message.missing if message else ""
+            yield problem(
+                name,
+                f"It cannot be loaded: {missing} is missing" if missing else "It cannot be loaded",
+                detail=asked.value,
+                evidence=[shown(asked, f"{pointer}/asked")],
+                fixes=[
+                    fix(
+                        f"Install what provides {missing}, or put its folder on LD_LIBRARY_PATH.",
+                        f"find / -name '{missing}*' -not -path '/proc/*' 2>/dev/null",
+                        verify=again("CD311"),
+                    )
+                ]
+                if missing
+                else reinstall(case, copy, "CD311"),
+                severity=None if used else "note",
+                causes=("helper-library-missing",)
+                if missing and not missing.startswith("libcudnn")
+                else ("cudnn-sublibs-mixed",),
+            )
