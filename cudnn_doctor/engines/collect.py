@@ -1,0 +1,183 @@
+"""From the steps of children to one `ProblemReport`. Pure, but for the mutable record that it fills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from cudnn_doctor.engines.problems import Problem
+from cudnn_doctor.engines.types import PlanSeen, ProblemReport, Refusal
+from cudnn_doctor.engines.verdicts import engine_row
+from cudnn_doctor.live.process import TaskOutcome
+from cudnn_doctor.model import Fate, Step
+
+SEPARATOR = ": "  # as body.py writes it; that module is not imported in the parent
+POISONED = 97
+TESTS = ("capture", "capture_control", "held", "held_control", "destroyed", "threads", "clone")
+MOST_RESTARTS = 12
+UNSKIPPABLE = ("", "cudnnCreate", "cudnnSetStream")  # a child that dies here would die here again
+
+
+class Record:
+    """What is known of one problem, over all the children that worked on it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.engines = 0
+        self.version = self.device = ""
+        self.plans: dict[str, dict[str, Any]] = {}
+        self.notes: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self.refused: dict[int, tuple[int, str, str]] = {}
+        self.proposed: dict[str, list[str]] = {}  # heuristic: keys of plans
+        self.ms: dict[str, float] = {}  # step: milliseconds, of the first time
+        self.done: list[str] = []
+        self.deadly: list[str] = []
+        self.error = ""
+        self.restarts = 0
+        self.finished = False
+
+    # -- reading
+
+    def take(self, outcome: TaskOutcome, fate: Fate) -> None:
+        """Adds what one child wrote about this problem and how it ended."""
+        for step in outcome.steps:
+            if step.status is None:
+                self._note(step)
+            else:
+                self._call(step)
+        if outcome.ended:
+            self.finished = True
+            if outcome.error:
+                self.error = outcome.error
+        elif outcome.begun:
+            self._died(outcome, fate)
+
+    def _note(self, step: Step) -> None:
+        name, value, key = step.call, step.value, step.detail
+        if name == "engines":
+            self.engines = int(value)
+        elif name == "version":
+            self.version = str(value)
+        elif name == "device":
+            self.device = str(value)
+        elif name == "notes":
+            self.notes[int(value[0])] = (tuple(value[1]), tuple(value[2]))
+        elif name == "proposed":
+            self.proposed.setdefault(str(value), []).append(key)
+        elif name == "plan":
+            engine, knobs, source, space = value
+            plan = self._plan(key)
+            plan.update(engine=engine, knobs=knobs, source=plan.get("source") or source, workspace=space)
+        elif name == "done":
+            self.done.append(key)
+        elif name in TESTS or name in ("failure", "reproducible"):
+            self._plan(key)[name] = value
+
+    def _call(self, step: Step) -> None:
+        key, _, name = step.call.rpartition(SEPARATOR)
+        self.ms.setdefault(step.call, step.ms or 0.0)
+        if not step.status:
+            if key and name == "build":
+                self._plan(key)["build_ms"] = step.ms or 0.0
+            if key and name == "run":
+                self._plan(key)["run_ms"] = step.ms or 0.0
+            return
+        reason = f"{step.status} {step.name}{': ' + step.detail if step.detail else ''}"
+        if key and name in ("engine", "build"):
+            engine = int(key.split(" ", 1)[0][1:])
+            self.refused.setdefault(engine, (step.status or 0, step.name, step.detail))
+        elif key:
+            self._plan(key).setdefault("failure", f"{name}: {reason}")
+        elif not name.startswith(("heuristics", "choice")):
+            self.error = f"{step.call}: {reason}"
+
+    def _plan(self, key: str) -> dict[str, Any]:
+        return self.plans.setdefault(key, {"key": key, "engine": int(key.split(" ", 1)[0][1:])})
+
+    def _died(self, outcome: TaskOutcome, fate: Fate) -> None:
+        how = how_it_died(outcome, fate)
+        step = fate.last_step
+        key, _, name = step.rpartition(SEPARATOR)
+        if fate.kind == "timeout":
+            self.error, self.finished = "the time was up", True
+            return
+        if key:
+            self._plan(key)["died"] = f"{how} in step {name}"
+        if step in UNSKIPPABLE or step in self.deadly or self.restarts >= MOST_RESTARTS:
+            self.error, self.finished = f"{step or 'outside of any call'}: {how}", True
+            return
+        if not key:
+            self.error = f"{step}: {how}"
+        self.deadly.append(step)
+        self.restarts += 1
+
+    # -- telling
+
+    def seen(self) -> list[PlanSeen]:
+        """All plans, as far as they were seen. A refused build is no plan."""
+        return [
+            msgspec.convert(p, PlanSeen)
+            for p in self.plans.values()
+            if p.get("source") or p.get("died") or p.get("failure")
+        ]
+
+    def report(self) -> ProblemReport:
+        """The problem's part of the report."""
+        by_engine: dict[int, list[PlanSeen]] = {}
+        for plan in self.seen():
+            by_engine.setdefault(plan.engine, []).append(plan)
+        none = ((), ())
+        rows = tuple(engine_row(e, plans, *self.notes.get(e, none)) for e, plans in sorted(by_engine.items()))
+        best, everything = self._building_anew()
+        p = self.problem
+        return ProblemReport(
+            operation=p.operation,
+            data_type=p.data_type,
+            layout=p.layout,
+            shape=p.shape,
+            engines=self.engines,
+            rows=rows,
+            refusals=tuple(self._refusals(by_engine)),
+            heuristics=tuple((mode, len(keys)) for mode, keys in self.proposed.items()),
+            anew_ms=best,
+            autotune_ms=everything,
+            error=self.error,
+            restarts=self.restarts,
+        )
+
+    def _refusals(self, by_engine: dict[int, list[PlanSeen]]) -> Iterable[Refusal]:
+        groups: dict[tuple[int, str], list[int]] = {}
+        for engine, (status, name, _) in self.refused.items():
+            if engine not in by_engine:
+                groups.setdefault((status, name), []).append(engine)
+        for (status, name), engines in sorted(groups.items()):
+            yield Refusal(
+                status=status, name=name, engines=tuple(sorted(engines)), example=self.refused[min(engines)][2]
+            )
+
+    def _building_anew(self) -> tuple[float | None, float | None]:
+        """What a framework without a cloned plan pays: graph, heuristics and the first plan; and with every proposed
+        plan built and run once to choose the fastest."""
+        keys = self.proposed.get("heuristics A", [])
+        built = [self.plans[k] for k in keys if "run_ms" in self.plans.get(k, {})]
+        if not built:
+            return None, None
+        start = self.ms.get("graph", 0.0) + self.ms.get("heuristics A", 0.0)
+        tried = sum(p["build_ms"] + p["run_ms"] for p in built)
+        return round(start + built[0]["build_ms"], 3), round(start + tried, 3)
+
+
+def how_it_died(outcome: TaskOutcome, fate: Fate) -> str:
+    """The end of a child in words."""
+    poisoned = [s for s in outcome.steps if s.call == "poisoned"]
+    if fate.kind == "exit" and fate.exit_code == POISONED and poisoned:
+        return f"{poisoned[-1].value}, the context was lost"
+    if fate.kind == "signal":
+        return f"killed by {fate.signal}"
+    if fate.kind == "exit" and "Timeout (" in fate.stderr:
+        return "no answer, ended by its own clock"
+    if fate.kind == "exit":
+        return f"exit {fate.exit_code}"
+    return f"{fate.kind} {fate.error}".strip()

@@ -1,0 +1,163 @@
+"""The examination: children by operation, data type and layout, replaced where an engine kills them. Parent side."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from cudnn_doctor import __version__, exits
+from cudnn_doctor.engines.collect import Record
+from cudnn_doctor.engines.problems import problems
+from cudnn_doctor.engines.types import EngineOptions, EngineProgress, EnginesReport, PlanSeen, ProblemReport, Totals
+from cudnn_doctor.engines.verdicts import controls
+from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
+from cudnn_doctor.model import Tool
+
+BODY = "cudnn_doctor.engines.body:examine"
+MOST_CHILDREN = 8  # contexts are made one after the other by the driver, and each takes device memory
+
+Progress = Callable[[EngineProgress], None]
+
+
+def run(options: EngineOptions, progress: Progress | None = None) -> EnginesReport:
+    """Examines every engine that the options ask for. An interruption (Ctrl-C) gives the report of what there is.
+
+    Raises:
+        UsageError: an operation or data type that is not known, or no libcudnn at the path.
+    """
+    from cudnn_doctor.engine import UsageError
+
+    start = time.monotonic()
+    taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if not Path(options.cudnn).is_file():
+        raise UsageError(f"no libcudnn at {options.cudnn}: give the file libcudnn.so.N by --cudnn.")
+    try:
+        chosen = problems(operations=options.operations, data_types=options.data_types, quick=options.quick)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
+    records = [Record(p) for p in chosen]
+    interrupted = False
+    try:
+        _work(options, records, start + options.timeout, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    for record in records:
+        if not record.finished:
+            record.error = record.error or ("interrupted" if interrupted else "the time was up")
+    return report(options, records, taken_at=taken_at, ms=(time.monotonic() - start) * 1000, interrupted=interrupted)
+
+
+def _work(options: EngineOptions, records: Sequence[Record], until: float, progress: Progress | None) -> None:
+    """Rounds of children until every problem is finished or the time is up."""
+    by_id = {r.problem.id: r for r in records}
+
+    def take(outcome: JobOutcome) -> None:
+        for task in outcome.tasks:
+            by_id[task.id].take(task, outcome.fate)
+        if progress:
+            done = sum(1 for r in records if r.finished)
+            progress(EngineProgress(done=done, problems=len(records), plans=sum(len(r.plans) for r in records)))
+
+    while (left := until - time.monotonic()) > 0:
+        groups: dict[str, list[Record]] = {}
+        for record in records:
+            if not record.finished:
+                groups.setdefault(record.problem.group, []).append(record)
+        if not groups:
+            return
+        jobs = [Job(tasks=tuple(_task(options, r) for r in g), deadline=left) for g in groups.values()]
+        width = options.width or max(1, min(MOST_CHILDREN, (os.cpu_count() or 2) // 2))
+        outcomes = run_jobs(jobs, deadline=left, width=width, progress=take)
+        for outcome in outcomes:
+            if outcome.fate.kind == "not-started":
+                for task in outcome.tasks:
+                    by_id[task.id].error, by_id[task.id].finished = outcome.fate.error, True
+
+
+def _task(options: EngineOptions, record: Record) -> Task:
+    """The arguments of body.py's `Work`."""
+    tested = [k for k, p in record.plans.items() if "destroyed" in p or str(p.get("died")).endswith("destroyed")]
+    return Task(
+        id=record.problem.id,
+        body=BODY,
+        args={
+            "problem": msgspec.to_builtins(record.problem),
+            "cudnn": options.cudnn,
+            "preload": list(options.preload),
+            "device": options.device,
+            "engines": list(options.engines),
+            "max_plans": options.max_plans,
+            "quick": options.quick,
+            "stall": options.stall,
+            "done": record.done,
+            "destroyed_done": tested,
+            "deadly": record.deadly,
+        },
+    )
+
+
+# ---------------------------------------------------------------- the report
+
+
+def report(
+    options: EngineOptions, records: Sequence[Record], *, taken_at: str, ms: float, interrupted: bool
+) -> EnginesReport:
+    """The report of what the records hold, with its verdict."""
+    plans = [p for r in records for p in r.seen()]
+    parts = tuple(r.report() for r in records)
+    capture, held = controls(plans)
+    draft = EnginesReport(
+        tool=Tool(version=__version__),
+        taken_at=taken_at,
+        cudnn=options.cudnn,
+        cudnn_version=next((r.version for r in records if r.version), ""),
+        device=options.device,
+        device_name=next((r.device for r in records if r.device), ""),
+        quick=options.quick,
+        interrupted=interrupted,
+        ms=round(ms, 1),
+        verdict="no-verdict",
+        exit_code=exits.NO_VERDICT,
+        reason="",
+        capture_control=capture,
+        held_control=held,
+        totals=totals(parts, plans),
+        problems=parts,
+    )
+    from cudnn_doctor.rules.engines import findings
+
+    judged = findings(draft)
+    verdict, reason = exits.judge(judged, required=("CD650",))
+    return msgspec.structs.replace(draft, verdict=verdict, exit_code=exits.exit_code(verdict, judged), reason=reason)
+
+
+def totals(parts: Sequence[ProblemReport], plans: Sequence[PlanSeen]) -> Totals:
+    """Sums over all problems."""
+    rows = [row for part in parts for row in part.rows]
+
+    def over(name: str) -> int:
+        return sum(int(getattr(row, name)) for row in rows)
+
+    return Totals(
+        problems=len(parts),
+        plans=len(plans),
+        engines=len({(part.operation, row.engine) for part in parts for row in part.rows}),
+        ok=over("ok"),
+        wrong_stream=over("wrong_stream"),
+        suspect=over("suspect"),
+        crashed=over("crashed"),
+        unknown=over("unknown"),
+        not_capturable=over("not_capturable"),
+        unsupported=sum(len(refusal.engines) for part in parts for refusal in part.refusals),
+        threads_tested=over("threads_tested"),
+        threads_differ=over("threads_differ"),
+        destroyed_tested=over("destroyed_tested"),
+        destroyed_bad=over("destroyed_bad"),
+        clones=over("clones_right") + over("clones_wrong"),
+        clones_wrong=over("clones_wrong"),
+    )

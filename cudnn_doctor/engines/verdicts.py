@@ -1,0 +1,145 @@
+"""Judgement of what was seen of a plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+
+from cudnn_doctor.engines.types import (
+    CaptureSeen,
+    CloneSeen,
+    Control,
+    DestroyedSeen,
+    EngineRow,
+    HeldSeen,
+    PlanFault,
+    PlanSeen,
+    PlanVerdict,
+)
+
+RANK: dict[PlanVerdict, int] = {"ok": 0, "unknown": 1, "crashed": 2, "suspect": 3, "wrong-stream": 4}
+
+
+def capture_alarm(seen: CaptureSeen, expected: int | None = None) -> str:
+    """Why a capture is not that of a right plan; empty when it is.
+
+    `expected` is the number of nodes that the same plan gave elsewhere.
+    """
+    if seen.plan or seen.other:
+        place = "the stream of the handle that built the plan" if seen.plan else "a third stream"
+        return f"{seen.plan or seen.other} of {seen.given + seen.plan + seen.other} graph nodes are in {place}"
+    if not seen.given:
+        return "no graph node in any captured stream: the work went to a stream that nobody gave"
+    if expected is not None and seen.given < expected:
+        return f"{seen.given} graph nodes in the given stream, {expected} in the control: some went elsewhere"
+    return ""
+
+
+def held_alarm(seen: HeldSeen) -> str:
+    """Why an execution with the stream held is not that of a right plan; empty when it is."""
+    if seen.early:
+        return "output or workspace was written while the given stream was held"
+    if seen.equal is False:
+        return "the output differs from the reference after the given stream was released"
+    return ""
+
+
+def judge_plan(seen: PlanSeen) -> tuple[PlanVerdict, str]:
+    """Verdict and reason. A control that was run and did not see the planted fault leaves the plan unknown."""
+    if seen.died:
+        return "crashed", seen.died
+    if seen.failure:
+        return "unknown", seen.failure
+    alarms: list[str] = []
+    decided = 0
+    capture, control = seen.capture, seen.capture_control
+    if capture and control and not capture.error and not control.error:
+        if not capture_alarm(control):
+            return "unknown", "the capture control did not see the fault that was put there"
+        decided += 1
+        alarms.append(capture_alarm(capture, control.given + control.plan + control.other))
+    held, held_control = seen.held, seen.held_control
+    if held and held_control and not held.error and not held_control.error and not held.waited:
+        if not held_control.early:
+            return "unknown", "the held-stream control did not see the fault that was put there"
+        decided += 1
+        alarms.append(held_alarm(held))
+    raised = [a for a in alarms if a]
+    if not decided:
+        reasons = [e for e in (capture and capture.error, held and held.error) if e]
+        if held and held.waited:
+            reasons.append("the call itself waits for the given stream")
+        return "unknown", "; ".join(reasons) or "the tests did not come to an end"
+    if len(raised) > 1:
+        return "wrong-stream", "; ".join(raised)
+    if raised:
+        return "suspect", raised[0]
+    return "ok", ""
+
+
+def destroyed_bad(seen: DestroyedSeen) -> str:
+    """What went wrong after the plan's handle was destroyed; empty when nothing did."""
+    if seen.error:
+        return seen.error
+    if seen.capture and not seen.capture.error and capture_alarm(seen.capture):
+        return capture_alarm(seen.capture)
+    return "the output differs from the reference" if seen.equal is False else ""
+
+
+def clone_right(seen: CloneSeen) -> bool:
+    """Whether a clone is what the cure promises: same engine and knobs, given stream, same output."""
+    captured = seen.capture is None or bool(seen.capture.error) or not capture_alarm(seen.capture)
+    return not seen.error and seen.same_choice and captured and seen.equal is not False
+
+
+def engine_row(
+    engine: int, plans: Iterable[PlanSeen], behaviour: tuple[str, ...] = (), numerical: tuple[str, ...] = ()
+) -> EngineRow:
+    """One engine's plans in one line; the plans that are not plainly ok in full."""
+    seen = list(plans)
+    judged = [(p, *judge_plan(p)) for p in seen]
+    verdicts = [v for _, v, _ in judged]
+    clones = [p.clone for p in seen if p.clone]
+    times = [c.ms for c in clones if c.ms]
+    faults = [PlanFault(seen=p, verdict=v, why=why) for p, v, why in judged if v != "ok" or _remarkable(p)]
+    return EngineRow(
+        engine=engine,
+        verdict=max(verdicts, key=lambda v: RANK[v]),
+        plans=len(seen),
+        ok=verdicts.count("ok"),
+        wrong_stream=verdicts.count("wrong-stream"),
+        suspect=verdicts.count("suspect"),
+        crashed=verdicts.count("crashed"),
+        unknown=verdicts.count("unknown"),
+        not_capturable=sum(1 for p in seen if p.capture and p.capture.error),
+        threads_tested=sum(1 for p in seen if p.threads),
+        threads_differ=sum(1 for p in seen if p.threads and (p.threads.different or p.threads.error)),
+        destroyed_tested=sum(1 for p in seen if p.destroyed),
+        destroyed_bad=sum(1 for p in seen if p.destroyed and destroyed_bad(p.destroyed)),
+        clones_right=sum(1 for c in clones if clone_right(c)),
+        clones_wrong=sum(1 for c in clones if not clone_right(c)),
+        clone_ms=round(median(times), 3) if times else None,
+        behaviour=behaviour,
+        numerical=numerical,
+        faults=tuple(faults),
+    )
+
+
+def _remarkable(seen: PlanSeen) -> bool:
+    return bool(
+        (seen.threads and (seen.threads.different or seen.threads.error))
+        or (seen.destroyed and destroyed_bad(seen.destroyed))
+        or (seen.clone and not clone_right(seen.clone))
+        or (seen.capture and seen.capture.error)
+    )
+
+
+def controls(plans: Iterable[PlanSeen]) -> tuple[Control, Control]:
+    """How often the fault was put there and seen, by capture and by the held stream."""
+    all_plans = list(plans)
+    captures = [p.capture_control for p in all_plans if p.capture_control and not p.capture_control.error]
+    held = [p.held_control for p in all_plans if p.held_control and not p.held_control.error]
+    return (
+        Control(planted=len(captures), seen=sum(1 for c in captures if capture_alarm(c))),
+        Control(planted=len(held), seen=sum(1 for h in held if h.early)),
+    )

@@ -1,0 +1,218 @@
+"""Numbers of the cuDNN backend API.
+
+Source: cudnn_backend.h of 8.9.7, cudnn_graph.h of 9.1.0, 9.19.0 and 9.27.0; the values here are the same in all four
+(`CUDNN_BACKEND_OPERATION_SDPA_FWD_*` since 9.13). tests/native/test_backend_enums.py compares them with any header
+that is installed. `HEADER_NAMES` says how a member is called there.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Descriptor(IntEnum):
+    """cudnnBackendDescriptorType_t; the header's names end in `_DESCRIPTOR`."""
+
+    POINTWISE = 0
+    CONVOLUTION = 1
+    ENGINE = 2
+    ENGINECFG = 3
+    ENGINEHEUR = 4
+    EXECUTION_PLAN = 5
+    KNOB_CHOICE = 7
+    OPERATION_CONVOLUTION_FORWARD = 10
+    OPERATION_CONVOLUTION_BACKWARD_FILTER = 11
+    OPERATION_CONVOLUTION_BACKWARD_DATA = 12
+    OPERATION_POINTWISE = 13
+    OPERATIONGRAPH = 15
+    VARIANT_PACK = 16
+    TENSOR = 17
+    MATMUL = 18
+    OPERATION_MATMUL = 19
+    REDUCTION = 21
+    OPERATION_REDUCTION = 22
+    OPERATION_SDPA_FWD = 41
+
+
+class Attr(IntEnum):
+    """cudnnBackendAttributeName_t, `CUDNN_ATTR_`."""
+
+    POINTWISE_MODE = 0
+    POINTWISE_MATH_PREC = 1
+    CONVOLUTION_COMP_TYPE = 100
+    CONVOLUTION_CONV_MODE = 101
+    CONVOLUTION_DILATIONS = 102
+    CONVOLUTION_FILTER_STRIDES = 103
+    CONVOLUTION_POST_PADDINGS = 104
+    CONVOLUTION_PRE_PADDINGS = 105
+    CONVOLUTION_SPATIAL_DIMS = 106
+    ENGINEHEUR_MODE = 200
+    ENGINEHEUR_OPERATION_GRAPH = 201
+    ENGINEHEUR_RESULTS = 202
+    ENGINECFG_ENGINE = 300
+    ENGINECFG_KNOB_CHOICES = 302
+    EXECUTION_PLAN_HANDLE = 400
+    EXECUTION_PLAN_ENGINE_CONFIG = 401
+    EXECUTION_PLAN_WORKSPACE_SIZE = 402
+    KNOB_CHOICE_KNOB_TYPE = 600
+    KNOB_CHOICE_KNOB_VALUE = 601
+    OPERATION_CONVOLUTION_FORWARD_ALPHA = 700
+    OPERATION_CONVOLUTION_FORWARD_BETA = 701
+    OPERATION_CONVOLUTION_FORWARD_CONV_DESC = 702
+    OPERATION_CONVOLUTION_FORWARD_W = 703
+    OPERATION_CONVOLUTION_FORWARD_X = 704
+    OPERATION_CONVOLUTION_FORWARD_Y = 705
+    OPERATION_CONVOLUTION_BWD_DATA_ALPHA = 706
+    OPERATION_CONVOLUTION_BWD_DATA_BETA = 707
+    OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC = 708
+    OPERATION_CONVOLUTION_BWD_DATA_W = 709
+    OPERATION_CONVOLUTION_BWD_DATA_DX = 710
+    OPERATION_CONVOLUTION_BWD_DATA_DY = 711
+    OPERATION_CONVOLUTION_BWD_FILTER_ALPHA = 712
+    OPERATION_CONVOLUTION_BWD_FILTER_BETA = 713
+    OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC = 714
+    OPERATION_CONVOLUTION_BWD_FILTER_DW = 715
+    OPERATION_CONVOLUTION_BWD_FILTER_X = 716
+    OPERATION_CONVOLUTION_BWD_FILTER_DY = 717
+    OPERATION_POINTWISE_PW_DESCRIPTOR = 750
+    OPERATION_POINTWISE_XDESC = 751
+    OPERATION_POINTWISE_BDESC = 752
+    OPERATION_POINTWISE_YDESC = 753
+    OPERATIONGRAPH_HANDLE = 800
+    OPERATIONGRAPH_OPS = 801
+    OPERATIONGRAPH_ENGINE_GLOBAL_COUNT = 802
+    TENSOR_BYTE_ALIGNMENT = 900
+    TENSOR_DATA_TYPE = 901
+    TENSOR_DIMENSIONS = 902
+    TENSOR_STRIDES = 903
+    TENSOR_UNIQUE_ID = 906
+    TENSOR_IS_VIRTUAL = 907
+    TENSOR_IS_BY_VALUE = 908
+    VARIANT_PACK_UNIQUE_IDS = 1000
+    VARIANT_PACK_DATA_POINTERS = 1001
+    VARIANT_PACK_WORKSPACE = 1003
+    ENGINE_OPERATION_GRAPH = 1300
+    ENGINE_GLOBAL_INDEX = 1301
+    ENGINE_NUMERICAL_NOTE = 1303
+    ENGINE_BEHAVIOR_NOTE = 1305
+    MATMUL_COMP_TYPE = 1500
+    OPERATION_MATMUL_ADESC = 1520
+    OPERATION_MATMUL_BDESC = 1521
+    OPERATION_MATMUL_CDESC = 1522
+    OPERATION_MATMUL_DESC = 1523
+    REDUCTION_OPERATOR = 1600
+    REDUCTION_COMP_TYPE = 1601
+    OPERATION_REDUCTION_XDESC = 1610
+    OPERATION_REDUCTION_YDESC = 1611
+    OPERATION_REDUCTION_DESC = 1612
+    OPERATION_SDPA_FWD_QDESC = 2800
+    OPERATION_SDPA_FWD_KDESC = 2801
+    OPERATION_SDPA_FWD_VDESC = 2802
+    OPERATION_SDPA_FWD_ODESC = 2803
+    OPERATION_SDPA_FWD_SCALEDESC = 2805
+
+
+class Type(IntEnum):
+    """cudnnBackendAttributeType_t, `CUDNN_TYPE_`."""
+
+    HANDLE = 0
+    DATA_TYPE = 1
+    BOOLEAN = 2
+    INT64 = 3
+    FLOAT = 4
+    VOID_PTR = 6
+    CONVOLUTION_MODE = 7
+    HEUR_MODE = 8
+    KNOB_TYPE = 9
+    NUMERICAL_NOTE = 11
+    POINTWISE_MODE = 14
+    BACKEND_DESCRIPTOR = 15
+    REDUCTION_OPERATOR_TYPE = 18
+    BEHAVIOR_NOTE = 19
+
+
+class DataType(IntEnum):
+    """cudnnDataType_t, `CUDNN_DATA_`."""
+
+    FLOAT = 0
+    HALF = 2
+    INT8 = 3
+    INT32 = 4
+    BFLOAT16 = 9
+
+
+class HeurMode(IntEnum):
+    """cudnnBackendHeurMode_t, `CUDNN_HEUR_MODE_`. B is A's synonym from 9.0 on, as far as results tell."""
+
+    A = 3
+    B = 1
+    FALLBACK = 2
+
+
+class Pointwise(IntEnum):
+    """cudnnPointwiseMode_t, `CUDNN_POINTWISE_`."""
+
+    ADD = 0
+    MUL = 1
+    DIV = 6
+    SUB = 9
+    EXP = 13
+    RELU_FWD = 100
+
+
+class Reduce(IntEnum):
+    """cudnnReduceTensorOp_t, `CUDNN_REDUCE_TENSOR_`."""
+
+    ADD = 0
+    MAX = 3
+
+
+class ConvolutionMode(IntEnum):
+    """cudnnConvolutionMode_t, `CUDNN_`."""
+
+    CROSS_CORRELATION = 1
+
+
+class NumericalNote(IntEnum):
+    """cudnnBackendNumericalNote_t, `CUDNN_NUMERICAL_NOTE_`; STRICT_NAN_PROP since 9.1."""
+
+    TENSOR_CORE = 0
+    DOWN_CONVERT_INPUTS = 1
+    REDUCED_PRECISION_REDUCTION = 2
+    FFT = 3
+    NONDETERMINISTIC = 4
+    WINOGRAD = 5
+    WINOGRAD_TILE_4x4 = 6
+    WINOGRAD_TILE_6x6 = 7
+    WINOGRAD_TILE_13x13 = 8
+    STRICT_NAN_PROP = 9
+
+
+class BehaviorNote(IntEnum):
+    """cudnnBackendBehaviorNote_t, `CUDNN_BEHAVIOR_NOTE_`; the last two since 9.5 and later."""
+
+    RUNTIME_COMPILATION = 0
+    REQUIRES_FILTER_INT8x32_REORDER = 1
+    REQUIRES_BIAS_INT8x32_REORDER = 2
+    SUPPORTS_CUDA_GRAPH_NATIVE_API = 3
+    CUBLASLT_DEPENDENCY = 4
+
+
+HEADER_NAMES: dict[type[IntEnum], tuple[str, str]] = {
+    Descriptor: ("CUDNN_BACKEND_", "_DESCRIPTOR"),
+    Attr: ("CUDNN_ATTR_", ""),
+    Type: ("CUDNN_TYPE_", ""),
+    DataType: ("CUDNN_DATA_", ""),
+    HeurMode: ("CUDNN_HEUR_MODE_", ""),
+    Pointwise: ("CUDNN_POINTWISE_", ""),
+    Reduce: ("CUDNN_REDUCE_TENSOR_", ""),
+    ConvolutionMode: ("CUDNN_", ""),
+    NumericalNote: ("CUDNN_NUMERICAL_NOTE_", ""),
+    BehaviorNote: ("CUDNN_BEHAVIOR_NOTE_", ""),
+}
+"""Prefix and suffix that the header puts around a member's name."""
+
+
+def note_name(kind: type[IntEnum], value: int) -> str:
+    """A note's name, or its number where this list does not know it (a newer cuDNN)."""
+    return next((m.name for m in kind if m == value), str(value))
