@@ -162,7 +162,7 @@ class Driver(Base, frozen=True, kw_only=True):
     pci: Fact[tuple[PciDevice, ...]]
     nvml: Fact[NvmlStatus]
     version: Fact[str]  # user-space driver release, by NVML
-    cuda: Fact[str]  # highest CUDA that this driver serves, by NVML: a ceiling, not a toolkit
+    cuda: Fact[str]  # highest CUDA that this driver serves, by libcuda in a child: a ceiling, not a toolkit
     kernel_module: Fact[str]  # release of the loaded kernel module
     kernel_module_kind: Fact[str]  # "open" or "proprietary"
     nouveau: Fact[bool]

@@ -1,6 +1,8 @@
 """The NVIDIA driver: hardware on the bus, kernel module, device nodes, NVML's versions, libcuda on the loader's path.
 
-`Driver.init` stays not examined: only a child process may load libcuda.
+`init` and `cuda` stay not examined until `with_init`: only a child process may load libcuda. NVML would tell the CUDA
+version, but nvmlSystemGetCudaDriverVersion and its _v2 open libcuda.so.1 to ask it (seen in the memory map under driver
+580.159.04), so a libcuda that crashes would take this process with it.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cudnn_doctor.model import NOT_EXAMINED, Absent, DeviceNode, Driver, Known, LibcudaCopy, known
+import msgspec
+
+from cudnn_doctor.model import NOT_EXAMINED, Absent, CudaInit, DeviceNode, Driver, Known, LibcudaCopy, known
 from cudnn_doctor.probe.nvml import NvmlSession
 from cudnn_doctor.probe.onpath import Found, examine, find_on_path, release_of
 from cudnn_doctor.probe.pci import probe_pci
-from cudnn_doctor.probe.roots import ROOT, at, guard, linux_fact, on_linux, read
+from cudnn_doctor.probe.roots import ROOT, at, entries, guard, linux_fact, on_linux, read
 
 SONAME = "libcuda.so.1"
 _VERSION = "/proc/driver/nvidia/version"
@@ -30,14 +34,14 @@ _HIDDEN = ("/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/li
 def probe_driver(
     root: Path = ROOT, environ: Mapping[str, str] | None = None, nvml: NvmlSession | None = None
 ) -> Driver:
-    """All facts about the driver that need no CUDA; those of NVML are not examined where no session is given."""
+    """All facts about the driver that need no CUDA; NVML's are not examined where no session is given."""
     environ = os.environ if environ is None else environ
     libcuda = _libcuda(root, environ) if on_linux() else ()
     return Driver(
         pci=probe_pci(root),
         nvml=NOT_EXAMINED if nvml is None else nvml.status,
         version=NOT_EXAMINED if nvml is None else _release(nvml),
-        cuda=NOT_EXAMINED if nvml is None else _cuda(nvml),
+        cuda=NOT_EXAMINED,
         kernel_module=linux_fact(lambda: _module_release(root)),
         kernel_module_kind=linux_fact(lambda: _module_kind(root)),
         nouveau=linux_fact(lambda: _module_loaded(root, "nouveau")),
@@ -61,12 +65,9 @@ def _release(nvml: NvmlSession) -> Known[str] | Absent:
     return known(asked.value.partition(".")[2], asked.source) if isinstance(asked, Known) else nvml.why_not
 
 
-def _cuda(nvml: NvmlSession) -> Known[str] | Absent:
-    # Not ..._v2, which loads libcuda into this process.
-    version = nvml.bounded(lambda: nvml.call("nvmlSystemGetCudaDriverVersion"), "nvmlSystemGetCudaDriverVersion")
-    if isinstance(version, Absent):
-        return version
-    return known(f"{version.value // 1000}.{version.value % 1000 // 10}", version.source)
+def with_init(driver: Driver, init: Known[CudaInit] | Absent) -> Driver:
+    """The driver with what a child heard from libcuda: how cuInit ended, and the CUDA that the driver serves."""
+    return msgspec.structs.replace(driver, init=init, cuda=init.value.driver_cuda if isinstance(init, Known) else init)
 
 
 def _module_release(root: Path) -> Known[str] | Absent:
@@ -103,7 +104,7 @@ def _module_loaded(root: Path, name: str) -> Known[bool] | Absent:
 
 
 def _device_nodes(root: Path) -> Known[tuple[DeviceNode, ...]] | Absent:
-    names = [name for name in os.listdir(at(root, "/dev")) if re.fullmatch(_NODES, name)]
+    names = [name for name in entries(root, "/dev") if re.fullmatch(_NODES, name)]
     names.sort(key=lambda name: (not name[-1].isdigit(), len(name), name))  # nvidia2 before nvidia10, others behind
     return known(tuple(_node(root, name) for name in names), "/dev")
 
@@ -138,7 +139,7 @@ def _libcuda_off_path(root: Path, on_path: tuple[LibcudaCopy, ...]) -> tuple[Lib
 def _compat_folders(root: Path) -> list[str]:
     """Where cuda-compat installs; NVIDIA's images put the library one folder deeper."""
     try:
-        toolkits = sorted(name for name in os.listdir(at(root, "/usr/local")) if name.startswith("cuda"))
+        toolkits = [name for name in entries(root, "/usr/local") if name.startswith("cuda")]
     except OSError:
         return []
     return [f"/usr/local/{name}/compat{below}" for name in toolkits for below in ("", "/lib", "/lib.real")]

@@ -12,7 +12,7 @@ from cudnn_doctor.model import Absent, Host, Known, Limits, known
 from cudnn_doctor.probe.cgroups import UNLIMITED, probe_memory_limit
 from cudnn_doctor.probe.environment import allowed_variables
 from cudnn_doctor.probe.processes import probe_mps
-from cudnn_doctor.probe.roots import ROOT, at, clean, guard, linux_fact, on_linux, read
+from cudnn_doctor.probe.roots import ROOT, at, clean, entries, guard, linux_fact, on_linux, read
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")  # os-release(5)
 # Names that container runtimes leave in the path of a process's cgroup.
@@ -96,7 +96,7 @@ def _libc(root: Path) -> Known[str] | Absent:
         version = None
     if version:
         return known(version, "confstr(CS_GNU_LIBC_VERSION)")
-    musl = sorted(name for name in os.listdir(at(root, "/lib")) if name.startswith("ld-musl-"))
+    musl = [name for name in entries(root, "/lib") if name.startswith("ld-musl-")]
     if musl:
         return known("musl", f"/lib/{musl[0]}")
     return Absent(reason="not-found", detail="confstr has no CS_GNU_LIBC_VERSION and /lib no ld-musl-*")

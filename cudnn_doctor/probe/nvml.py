@@ -233,8 +233,9 @@ def _initialise(module: Any, library: str) -> Known[NvmlStatus] | Absent:
 
 
 def _code(error: Exception) -> int | None:
-    value = getattr(error, "value", None)
-    return value if isinstance(value, int) else None
+    # Newer bindings wrap FUNCTION_NOT_FOUND of an unversioned name in an NVMLLibraryMismatchError without a status.
+    values = [getattr(e, "value", None) for e in (error, error.__context__)]
+    return next((value for value in values if isinstance(value, int)), None)
 
 
 def _message(error: Exception) -> str:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from cudnn_doctor.model import Absent, Known, PciDevice, known
-from cudnn_doctor.probe.roots import ROOT, absent, at, linux_fact, read
+from cudnn_doctor.probe.roots import ROOT, absent, at, entries, linux_fact, read
 
 _DEVICES = "/sys/bus/pci/devices"
 _NVIDIA = 0x10DE
@@ -19,8 +19,7 @@ def probe_pci(root: Path = ROOT) -> Known[tuple[PciDevice, ...]] | Absent:
 
 
 def _scan(root: Path) -> Known[tuple[PciDevice, ...]]:
-    addresses = sorted(os.listdir(at(root, _DEVICES)))
-    devices = (_display_device(root, address) for address in addresses)
+    devices = (_display_device(root, address) for address in entries(root, _DEVICES))
     return known(tuple(d for d in devices if d is not None), _DEVICES)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cudnn_doctor.model import Absent, Known, known
-from cudnn_doctor.probe.roots import ROOT, at, linux_fact, read
+from cudnn_doctor.probe.roots import ROOT, at, entries, linux_fact, read
 
 _MPS_PIPES = "/tmp/nvidia-mps"  # noqa: S108  CUDA's own default
 _MPS_COMM = "nvidia-cuda-mps"  # "nvidia-cuda-mps-control" and "-server", cut by the kernel to 15 characters
@@ -43,7 +43,7 @@ def _mps(root: Path, pipe: str) -> Known[bool] | Absent:
 
 
 def _find_daemon(root: Path) -> str:
-    for pid in os.listdir(at(root, "/proc")):
+    for pid in entries(root, "/proc"):
         if not pid.isdigit():
             continue
         try:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from cudnn_doctor.model import Absent, AbsentReason, Known, known
+from cudnn_doctor.model import Absent, AbsentReason, Known
 
 T = TypeVar("T")
 
@@ -56,9 +56,17 @@ def read(root: Path, path: str, limit: int = 1 << 18) -> str:
         raise
 
 
-def read_fact(root: Path, path: str) -> Known[str] | Absent:
-    """The stripped text of a small file; its source is the path."""
-    return guard(lambda: known(read(root, path).strip(), path))
+def entries(root: Path, path: str) -> list[str]:
+    """Names in a folder, sorted.
+
+    Raises:
+        OSError: as `os.listdir` does, with the machine's own path in it.
+    """
+    try:
+        return sorted(os.listdir(at(root, path)))
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def absent(error: Exception) -> Absent:
