@@ -18,18 +18,21 @@ from typing import Any, Literal, TypeVar, get_origin
 import msgspec
 
 from cudnn_doctor import redact_patterns as p
-from cudnn_doctor.model import Base, Evidence, Finding, Host, Known, Report, ScenarioResult, Step, Tool
+from cudnn_doctor.model import Base, Evidence, Host, Known, Report
+from cudnn_doctor.probe.environment import ALLOWED
 
 S = TypeVar("S", bound=msgspec.Struct)
 Kind = Literal["user", "home", "host", "email", "address", "mac", "uuid", "serial", "secret", "environment"]
 
 # Fields whose strings are words of our own, not values of the machine.
-OURS: dict[type, frozenset[str]] = {
-    Evidence: frozenset({"pointer"}),
-    Finding: frozenset({"code", "causes"}),
-    ScenarioResult: frozenset({"scenario"}),
-    Step: frozenset({"call", "name"}),
-    Tool: frozenset({"name", "version", "matrix_checked_on"}),
+OURS: dict[str, frozenset[str]] = {
+    "Evidence": frozenset({"pointer"}),
+    "Finding": frozenset({"code", "causes"}),
+    "ScenarioResult": frozenset({"scenario"}),
+    "Step": frozenset({"call", "name"}),
+    "Tool": frozenset({"name", "version", "matrix_checked_on"}),
+    "Cause": frozenset({"cause"}),  # of an explanation
+    "Question": frozenset({"id", "decides"}),
 }
 REMOVED = "<removed>"
 
@@ -145,7 +148,7 @@ class Redactor:
 
     def struct(self, node: S) -> S:
         """The same struct with its texts redacted; words of a fixed vocabulary stay."""
-        kept = _vocabulary_fields(type(node)) | OURS.get(type(node), frozenset())
+        kept = _vocabulary_fields(type(node)) | OURS.get(type(node).__name__, frozenset())
         changes: dict[str, Any] = {}
         for name in node.__struct_fields__:
             old = getattr(node, name)
@@ -182,7 +185,7 @@ class Redactor:
         """A log: `text`, and lines of an `env` dump whose variable is not on the allow-list lose their value."""
 
         def line(m: re.Match[str]) -> str:
-            keep = p.ALLOWED_VARIABLE.fullmatch(m[2])
+            keep = m[2] in ALLOWED or p.HARMLESS_VALUE.fullmatch(m[3])
             return m[0] if keep else f"{m[1]}{m[2]}={self._replaced('environment', m[3], REMOVED)}"
 
         return self.text(p.ENV_LINE.sub(line, text))
@@ -275,15 +278,13 @@ class Redactor:
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         return {
-            name: self.text(value)
-            if p.ALLOWED_VARIABLE.fullmatch(name)
-            else self._replaced("environment", value, REMOVED)
+            name: self.text(value) if name in ALLOWED else self._replaced("environment", value, REMOVED)
             for name, value in variables.items()
         }
 
     def _may_be_quoted(self, pointer: str) -> bool:
         name = pointer.partition("/host/environment/")[2]
-        return not name or p.ALLOWED_VARIABLE.fullmatch(name) is not None
+        return not name or name in ALLOWED
 
     # ------------------------------------------------------------ names and counts
 
