@@ -85,22 +85,14 @@ class NvmlSession:
         library: path of the library, "" where there is none or the platform does not tell.
     """
 
-    def __init__(self, module: Any, status: Known[NvmlStatus] | Absent, library: str, timeout_s: float) -> None:
-        self.status = status
-        self.library = library
-        self._module = module
-        self._timeout_s = timeout_s
-        self._stuck = isinstance(status, Absent) and status.reason == "timeout"
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         root: Path = ROOT,
         environ: Mapping[str, str] | None = None,
         *,
         module: Any = None,
         timeout_s: float = 10.0,
-    ) -> NvmlSession:
+    ) -> None:
         """Finds the library, imports pynvml only if it is there, and initialises it.
 
         Args:
@@ -108,17 +100,23 @@ class NvmlSession:
             timeout_s: the longest that initialising, or one later `bounded` call, may take. Without persistence mode a
                 driver may spend a second or two on each GPU here.
         """
-        library = ""
-        if module is None:
-            place = _find_library(root, os.environ if environ is None else environ)
+        self.library = ""
+        self._timeout_s = timeout_s
+        self._stuck = False
+        self._module = module
+        self.status = self._open(root, os.environ if environ is None else environ)
+
+    def _open(self, root: Path, environ: Mapping[str, str]) -> Known[NvmlStatus] | Absent:
+        if self._module is None:
+            place = _find_library(root, environ)
             if isinstance(place, Absent):
-                return cls(None, place, "", timeout_s)
-            library = place
+                return place
+            self.library = place
             try:
-                module = _import_bindings()
+                self._module = _import_bindings()
             except Exception as error:
-                return cls(None, absent(error), library, timeout_s)
-        return cls(module, _bounded(lambda: _initialise(module, library), timeout_s, "nvmlInit"), library, timeout_s)
+                return absent(error)
+        return self.bounded(lambda: _initialise(self._module, self.library), "nvmlInit")
 
     @property
     def ready(self) -> bool:
@@ -167,10 +165,11 @@ class NvmlSession:
         """The answer, if it comes in time. After one call that hangs the session answers nothing more."""
         if self._stuck:
             return self.why_not
-        result = _bounded(answer, self._timeout_s, what)
-        if isinstance(result, Absent) and result.reason == "timeout":
+        results = _within(answer, self._timeout_s)
+        if not results:
             self._stuck = True
-        return result
+            return Absent(reason="timeout", detail=f"{what} did not return within {self._timeout_s:g} s")
+        return results[0]
 
     def close(self) -> None:
         """Shuts NVML down; a stuck one is left alone, because the call would wait for the same lock."""
@@ -245,8 +244,9 @@ def _message(error: Exception) -> str:
         return ""
 
 
-def _bounded(answer: Callable[[], T], seconds: float, what: str) -> T | Absent:
-    """Runs in a daemon thread, because a call into a driver that hangs cannot be interrupted."""
+def _within(answer: Callable[[], T], seconds: float) -> list[T | Absent]:
+    """The answer, nothing if it does not come in time. In a daemon thread, because a call into a driver that hangs
+    cannot be interrupted."""
     import threading
 
     results: list[T | Absent] = []
@@ -257,7 +257,7 @@ def _bounded(answer: Callable[[], T], seconds: float, what: str) -> T | Absent:
         except Exception as error:
             results.append(absent(error))
 
-    thread = threading.Thread(target=work, daemon=True, name=what)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(seconds)
-    return results[0] if results else Absent(reason="timeout", detail=f"{what} did not return within {seconds:g} s")
+    return results

@@ -31,7 +31,7 @@ def h200_machine(root: Path) -> Path:
 
 
 def drive(answers: dict[str, Any]) -> NvmlSession:
-    return NvmlSession.open(module=FakeNvml(answers))
+    return NvmlSession(module=FakeNvml(answers))
 
 
 def test_h200(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_cuda_compat_that_is_not_on_the_path(tmp_path: Path) -> None:
 
 def test_no_function_is_called_that_loads_libcuda(tmp_path: Path) -> None:
     module = FakeNvml(h200(nvmlSystemGetCudaDriverVersion=13000, nvmlSystemGetCudaDriverVersion_v2=13000))
-    probe_driver(tmp_path, {}, NvmlSession.open(module=module))
+    probe_driver(tmp_path, {}, NvmlSession(module=module))
     assert module.calls == ["nvmlInit", "nvmlSystemGetDriverVersion"]
 
 
@@ -331,7 +331,7 @@ def test_release_of_a_library_that_could_not_be_initialised_is_in_its_file_name(
 
 
 def test_nvml_without_library(tmp_path: Path) -> None:
-    driver = probe_driver(tmp_path, {}, NvmlSession.open(tmp_path, {}))
+    driver = probe_driver(tmp_path, {}, NvmlSession(tmp_path, {}))
     why = Absent(
         reason="not-found", detail="no libnvidia-ml.so.1 in LD_LIBRARY_PATH, ld.so.cache and the default folders"
     )

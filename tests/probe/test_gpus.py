@@ -20,7 +20,7 @@ from tests.probe.machine import UUID, FakeNvml, elf, error, field, h200, process
 
 
 def session(answers: dict[str, Any], timeout_s: float = 10.0) -> NvmlSession:
-    return NvmlSession.open(module=FakeNvml(answers), timeout_s=timeout_s)
+    return NvmlSession(module=FakeNvml(answers), timeout_s=timeout_s)
 
 
 def gpus(answers: dict[str, Any], root: Path = Path("/nonexistent")) -> tuple[Gpu, ...]:
@@ -355,7 +355,7 @@ def test_device_that_hangs_leaves_the_earlier_ones() -> None:
         return f"handle {index}"
 
     module = FakeNvml(h200(nvmlDeviceGetCount=3, nvmlDeviceGetHandleByIndex=handle))
-    with NvmlSession.open(module=module, timeout_s=0.2) as nvml:
+    with NvmlSession(module=module, timeout_s=0.2) as nvml:
         fact = probe_gpus(nvml)
     assert isinstance(fact, Known)
     first, second, third = fact.value
@@ -366,9 +366,17 @@ def test_device_that_hangs_leaves_the_earlier_ones() -> None:
     release.set()
 
 
+def test_nvml_that_reports_a_timeout_is_not_stuck() -> None:
+    (gpu,) = gpus(h200(nvmlDeviceGetName=error(10)))
+    assert gpu.name == Absent(reason="timeout", detail="nvmlDeviceGetName: NVML_ERROR_TIMEOUT (10)")
+    first, second = gpus(h200(nvmlDeviceGetCount=2, nvmlDeviceGetHandleByIndex=error(10)))
+    assert first.name == second.name
+    assert first.name == Absent(reason="timeout", detail="nvmlDeviceGetHandleByIndex: NVML_ERROR_TIMEOUT (10)")
+
+
 def test_session_is_opened_and_closed_once() -> None:
     module = FakeNvml(h200())
-    with NvmlSession.open(module=module) as nvml:
+    with NvmlSession(module=module) as nvml:
         assert nvml.ready
         probe_gpus(nvml)
     nvml.close()
@@ -378,14 +386,14 @@ def test_session_is_opened_and_closed_once() -> None:
 
 def test_session_that_failed_is_not_shut_down() -> None:
     module = FakeNvml(h200(nvmlInit=error(9)))
-    with NvmlSession.open(module=module):
+    with NvmlSession(module=module):
         pass
     assert module.calls == ["nvmlInit"]
 
 
 def test_pynvml_is_not_imported_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)  # importing it would raise
-    nvml = NvmlSession.open(tmp_path, {})
+    nvml = NvmlSession(tmp_path, {})
     detail = "no libnvidia-ml.so.1 in LD_LIBRARY_PATH, ld.so.cache and the default folders"
     assert nvml.status == Absent(reason="not-found", detail=detail)
     assert nvml.library == ""
@@ -394,7 +402,7 @@ def test_pynvml_is_not_imported_without_a_library(tmp_path: Path, monkeypatch: p
 def test_library_there_but_no_bindings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, {"/usr/lib64/libnvidia-ml.so.1": elf()})
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    nvml = NvmlSession.open(tmp_path, {})
+    nvml = NvmlSession(tmp_path, {})
     assert isinstance(nvml.status, Absent)
     assert nvml.status.reason == "error"
     assert nvml.status.detail.startswith("ModuleNotFoundError: ")
@@ -447,7 +455,7 @@ def test_real_bindings_over_a_driver_that_lacks_the_newest_symbols(real_bindings
             nvmlDeviceGetPersistenceMode=lambda handle, mode: 4,
         )
     )
-    with NvmlSession.open(module=pynvml) as nvml:
+    with NvmlSession(module=pynvml) as nvml:
         fact = probe_gpus(nvml, Path("/nonexistent"))
     assert isinstance(fact, Known)
     (gpu,) = fact.value
@@ -466,7 +474,7 @@ def test_real_bindings_over_a_driver_that_lacks_the_newest_symbols(real_bindings
 
 def test_real_bindings_over_a_mismatched_driver(real_bindings: Any) -> None:
     real_bindings(Library(nvmlInitWithFlags=lambda flags: 18))
-    nvml = NvmlSession.open(module=pynvml)
+    nvml = NvmlSession(module=pynvml)
     message = "RM has detected an NVML/RM version mismatch."
     assert nvml.status == known(
         NvmlStatus(code=18, name="NVML_ERROR_LIB_RM_VERSION_MISMATCH", message=message), "nvmlInit"
