@@ -1,0 +1,83 @@
+"""What `explain` answers: the document of `explain --format json`, schema "cudnn-doctor/explanation/1".
+
+Defined apart from `model`: explaining one ticket must start fast, and none of the machine's types is needed for it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["cause-found", "undetermined", "no-problem", "not-cudnn"]
+Confidence = Literal["confirmed", "likely", "possible"]
+Role = Literal["primary", "consequence", "noise"]
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """Frozen and tolerant of fields that a newer version added."""
+
+
+class Evidence(Base, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the input, as it stood there without colours and log prefixes, and what it shows."""
+
+    line: int  # 1-based number in its source; 0 for a fact of the live machine
+    text: str
+    because: str = ""
+    file: str = ""  # source of the line when there are several
+
+
+class Fix(Base, frozen=True, kw_only=True, omit_defaults=True):
+    text: str
+    command: str = ""
+    verify: str = ""
+
+
+class Cause(Base, frozen=True, kw_only=True):
+    """A possible root cause. `points` is the sum of the rules' weights that spoke for and against it."""
+
+    cause: str  # id of knowledge/causes.yaml
+    title: str
+    confidence: Confidence
+    role: Role  # of the cuDNN line: the fault itself, the messenger of an earlier one, or noise
+    points: int
+    evidence: tuple[Evidence, ...]
+    fixes: tuple[Fix, ...]
+    avoid: str
+
+
+class Question(Base, frozen=True, kw_only=True):
+    id: str
+    text: str
+    decides: tuple[str, ...]  # causes among the answer's that the reply tells apart
+
+
+class Facts(Base, frozen=True, kw_only=True, omit_defaults=True):
+    """What the text itself states, in its own spelling; None where it says nothing."""
+
+    framework: str | None = None
+    framework_version: str | None = None
+    cuda: str | None = None
+    cudnn_loaded: str | None = None
+    cudnn_built: str | None = None
+    driver: str | None = None
+    gpu: str | None = None
+    os: str | None = None
+
+
+class Explanation(Base, frozen=True, kw_only=True):
+    """The one document of `explain`."""
+
+    schema: Literal["cudnn-doctor/explanation/1"] = "cudnn-doctor/explanation/1"
+    verdict: Verdict
+    summary: str  # one or two sentences for a person
+    causes: tuple[Cause, ...]  # best first
+    questions: tuple[Question, ...]  # most decisive first
+    facts: Facts
+    doubts: tuple[str, ...] = ()  # facts that cannot be true, kept as stated
+    notes: tuple[str, ...] = ()  # remarks on the input: cut, damaged, not read to the end
+    sources: tuple[str, ...] = ()
+
+
+class InputError(Exception):
+    """The input cannot be read; the message says what, why and what to do. Exit code 2."""
