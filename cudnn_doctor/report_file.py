@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from cudnn_doctor.model import Base
 
 if TYPE_CHECKING:
+    from cudnn_doctor.explain.types import Explanation
     from cudnn_doctor.model import Report
 
 Form = Literal["html", "md", "json", "zip"]
@@ -109,7 +110,7 @@ def write_report(
     path: Path,
     report: Report,
     *,
-    explanation: Mapping[str, Any] | None = None,
+    explanation: Explanation | None = None,
     logs: tuple[Attachment, ...] = (),
     force: bool = False,
 ) -> None:
@@ -127,7 +128,7 @@ def document(
     form: Form,
     report: Report,
     *,
-    explanation: Mapping[str, Any] | None = None,
+    explanation: Explanation | None = None,
     logs: tuple[Attachment, ...] = (),
 ) -> bytes:
     """The bytes of one form."""
@@ -146,7 +147,7 @@ def document(
     return render_json(report).encode()
 
 
-def _archive(report: Report, explanation: Mapping[str, Any] | None, logs: tuple[Attachment, ...]) -> bytes:
+def _archive(report: Report, explanation: Explanation | None, logs: tuple[Attachment, ...]) -> bytes:
     """All forms, the explanation, the logs and a manifest. The same report gives the same bytes."""
     import json
     from hashlib import sha256

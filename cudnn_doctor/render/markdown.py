@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from cudnn_doctor.model import Fact, Finding, Known, Report, value_or
+from cudnn_doctor.model import Fact, Finding, Fix, Known, Report, value_or
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, size, time
 from cudnn_doctor.render.md import block, bullets, code, folded, table, text
+
+if TYPE_CHECKING:
+    from cudnn_doctor.explain.types import Explanation
+    from cudnn_doctor.explain.types import Fix as LogFix
 
 LIMIT = 60_000  # characters; GitHub refuses an issue body above 65,536
 SIGNS: dict[summary.State, str] = {
@@ -22,11 +27,11 @@ SIGNS: dict[summary.State, str] = {
 VERDICTS = {"ok": "✅ ok", "problem": "❌ problem", "no-verdict": "❔ no verdict"}
 
 
-def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
+def render_markdown(report: Report, *, explanation: Explanation | None = None, limit: int = LIMIT) -> str:
     """Verdict, overview and problems; what no longer fits into `limit` characters is left out whole, and says so."""
     kept: list[str] = []
     used = left_out = 0
-    for piece in pieces(report):
+    for piece in pieces(report, explanation):
         if used + len(piece) + 2 > limit - 200:
             left_out += 1
             continue
@@ -37,7 +42,7 @@ def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
     return disarmed("\n\n".join(kept)) + "\n"
 
 
-def pieces(report: Report) -> Iterator[str]:
+def pieces(report: Report, explanation: Explanation | None = None) -> Iterator[str]:
     """The parts of the document, the most telling first."""
     yield f"# {report.tool.name} {report.tool.version}: {VERDICTS[report.verdict]}"
     yield f"**{text(report.reason)}** (exit code {report.exit_code})"
@@ -51,6 +56,9 @@ def pieces(report: Report) -> Iterator[str]:
             yield f"## {title} ({len(chosen)})"
             for finding in chosen:
                 yield _finding(finding)
+    if explanation is not None:
+        yield "## What the log says"
+        yield from _explanation(explanation)
     unknown = summary.ordered(report.findings, "unknown")
     if unknown:
         yield f"## Could not be decided ({len(unknown)})"
@@ -75,14 +83,35 @@ def _finding(finding: Finding) -> str:
             bullets(f"{code(e.value)}{f' from {code(e.source)}' if e.source else ''}" for e in finding.evidence)
         )
     for fix in finding.fixes:
-        parts.append(f"**Fix:** {text(fix.text)}")
-        if fix.command:
-            parts.append(block(fix.command, "sh"))
-        if fix.verify:
-            parts.append("Then look whether it worked:")
-            parts.append(block(fix.verify, "sh"))
+        parts += _fix(fix)
     parts.append(f"<sub>To be mended by: {finding.owner}</sub>")
     return "\n\n".join(parts)
+
+
+def _fix(fix: Fix | LogFix) -> Iterator[str]:
+    yield f"**Fix:** {text(fix.text)}"
+    if fix.command:
+        yield block(fix.command, "sh")
+    if fix.verify:
+        yield "Then look whether it worked:"
+        yield block(fix.verify, "sh")
+
+
+def _explanation(explanation: Explanation) -> Iterator[str]:
+    yield f"**{explanation.verdict}:** {text(explanation.summary)}"
+    for cause in explanation.causes:
+        parts = [f"### {cause.confidence}: {text(cause.title)} ({code(cause.cause)})"]
+        lines = (
+            f"line {e.line}{f' of {text(e.file)}' if e.file else ''}: {code(e.text)}"
+            f"{f' – {text(e.because)}' if e.because else ''}"
+            for e in cause.evidence
+        )
+        parts.append(bullets(lines))
+        for fix in cause.fixes:
+            parts += _fix(fix)
+        yield "\n\n".join(p for p in parts if p)
+    if explanation.questions:
+        yield "To tell these apart, please answer:\n\n" + bullets(text(q.text) for q in explanation.questions)
 
 
 def _short(finding: Finding) -> str:
@@ -119,6 +148,13 @@ def _details(report: Report) -> Iterator[str]:
     if live:
         runs = ((text(summary.live_subject(r)), text(summary.live_outcome(r)), time(r.ms)) for r in live)
         yield folded("Live checks", table(("", "Outcome", "Time"), runs))
+    provoked = [r for r in report.scenarios if r.scenario != "live-check"]
+    if provoked:
+        states = (
+            (code(r.scenario), text(summary.live_subject(r)), text(summary.live_outcome(r)), text(r.verdict))
+            for r in provoked
+        )
+        yield folded(f"Provoked states ({len(provoked)})", table(("State", "On", "Outcome", "Verdict"), states))
     packages = value_or(s.packages, ())
     if packages:
         yield folded(f"Packages ({len(packages)})", block("\n".join(f"{p.name}=={p.version}" for p in packages)))

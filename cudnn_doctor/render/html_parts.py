@@ -1,0 +1,203 @@
+"""Parts of the HTML report: tables, cards, the heat map of provoked states, the explanation of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cudnn_doctor.model import Fact, Finding, Fix, Known, ScenarioResult
+from cudnn_doctor.render import summary
+from cudnn_doctor.render.clean import one_line, short_path
+from cudnn_doctor.render.markup import Markup, join, tag
+
+if TYPE_CHECKING:
+    from cudnn_doctor.explain.types import Cause, Explanation
+    from cudnn_doctor.explain.types import Fix as LogFix
+    from cudnn_doctor.rules.base import Rule
+
+SIGNS: dict[summary.State, str] = {
+    "ok": "✓ ok",
+    "note": "i note",
+    "warning": "! warning",
+    "error": "✗ error",
+    "unknown": "? unknown",
+    "skipped": "– skipped",
+    "crashed": "☠ crashed",
+}
+OWNERS = {
+    "node": "whoever runs this machine",
+    "environment": "whoever runs this Python environment",
+    "program": "whoever runs the program",
+}
+
+
+def badge(state: summary.State) -> Markup:
+    """The state as a word on its colour."""
+    return tag("span", SIGNS[state], class_=f"badge {state}")
+
+
+def section(title: str, *children: str) -> Markup:
+    """A part with its heading; nothing where there is nothing to show."""
+    body = join(children)
+    return tag("section", tag("h2", title), body) if body else Markup("")
+
+
+def folded(title: str, body: Markup) -> Markup:
+    """A part that the reader opens."""
+    return tag("details", tag("summary", title), body) if body else Markup("")
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], class_: str | None = None) -> Markup:
+    """A table that scrolls sideways on narrow screens; nothing without rows. The first cell of a row heads it."""
+    lines = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
+    if not lines:
+        return Markup("")
+    columns = tag("thead", tag("tr", *(tag("th", h, scope="col") if h else tag("td") for h in head)))
+    body = tag("table", tag("caption", caption), columns, tag("tbody", *lines), class_=class_)
+    return tag("div", body, class_="scroll", tabindex=0, role="region", aria_label=caption)
+
+
+def code(text: str) -> Markup:
+    """A value as the machine wrote it."""
+    return tag("code", one_line(text))
+
+
+def fact(value: Fact[str]) -> Markup:
+    """A value, or why it is absent."""
+    return code(value.value) if isinstance(value, Known) else tag("span", f"– ({value.reason})", class_="soft")
+
+
+def card(finding: Finding, rule: Rule | None) -> Markup:
+    """A finding in full."""
+    state = summary.state_of(finding)
+    parts = [tag("h3", badge(state), " ", one_line(summary.heading(finding)))]
+    if finding.detail and finding.title:
+        parts.append(tag("p", finding.detail))
+    if finding.evidence:
+        seen = (
+            tag("li", code(e.value), tag("span", f" from {one_line(e.source)}" if e.source else "", class_="soft"))
+            for e in finding.evidence
+        )
+        parts.append(tag("div", tag("strong", "Seen"), tag("ul", *seen)))
+    parts += [_fix(f) for f in finding.fixes]
+    parts.append(tag("p", f"To be mended by {OWNERS[finding.owner]}.", class_="soft small"))
+    if rule:
+        why = join((tag("p", rule.explain), tag("p", "Source: ", rule.source, class_="small")))
+        parts.append(folded(f"What {finding.code} looks at and why", why))
+    return tag("article", *parts, class_=f"card {state}-edge")
+
+
+def _fix(fix: Fix | LogFix) -> Markup:
+    parts = [tag("p", tag("strong", "Fix: "), fix.text)]
+    if fix.command:
+        parts.append(tag("pre", tag("code", fix.command)))
+    if fix.verify:
+        parts += [tag("p", "Then look whether it worked:"), tag("pre", tag("code", fix.verify))]
+    return tag("div", *parts)
+
+
+def short_list(findings: Iterable[Finding]) -> Markup:
+    """A line a finding."""
+    items = [tag("li", badge(summary.state_of(f)), f" {one_line(summary.heading(f))}", _detail(f)) for f in findings]
+    return tag("ul", *items, style="list-style: none; padding: 0") if items else Markup("")
+
+
+def _detail(finding: Finding) -> Markup:
+    detail = finding.detail if finding.title else ""
+    return tag("span", f": {one_line(detail)}", class_="soft") if detail else Markup("")
+
+
+# ---------------------------------------------------------------- provoked states
+
+
+def heat_map(results: Sequence[ScenarioResult]) -> Markup:
+    """States down, cuDNN copies and devices across; each cell the status that decides, coloured by what it means."""
+    columns = list(dict.fromkeys((r.cudnn_version, r.cudnn, r.device) for r in results))
+    cells: Mapping[tuple[str, tuple[str, str, int | None]], ScenarioResult] = {
+        (r.scenario, (r.cudnn_version, r.cudnn, r.device)): r for r in results
+    }
+    rows = []
+    for scenario in dict.fromkeys(r.scenario for r in results):
+        found = [cells.get((scenario, column)) for column in columns]
+        rows.append(tag("tr", tag("th", scenario, scope="row"), *(_cell(r) for r in found)))
+    if not rows:
+        return Markup("")
+    head = tag("tr", tag("th", "State", scope="col"), *(tag("th", _column(c), scope="col") for c in columns))
+    caption = "What each state gave: the deciding status, and whether that is what this cuDNN is known to do"
+    body = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *rows), class_="heat")
+    return tag("div", body, class_="scroll", tabindex=0, role="region", aria_label="Provoked states")
+
+
+def _column(column: tuple[str, str, int | None]) -> str:
+    version, path, device = column
+    return f"cuDNN {version or short_path(path, 1)}, {'no GPU' if device is None else f'GPU {device}'}"
+
+
+def _cell(result: ScenarioResult | None) -> Markup:
+    if result is None:
+        return tag("td", "–")
+    state, text = _meaning(result)
+    words = {"as-expected": "as expected", "differs": "differs", "unknown-version": "no expectation for this version"}
+    sub = words.get(result.verdict, result.verdict)
+    expected = f"; expected: {result.expected}" if result.verdict == "differs" and result.expected else ""
+    return tag("td", tag("strong", text), tag("span", f"{sub}{expected}", class_="sub"), class_=state)
+
+
+def _meaning(result: ScenarioResult) -> tuple[summary.State, str]:
+    """Colour and words: success, the stream error itself (7 or 2007), another status, a death."""
+    if result.skipped:
+        return "skipped", f"skipped: {result.skipped}"
+    if result.fate.kind != "completed":
+        return "crashed", summary.fate_text(result)
+    failed = [s for s in result.steps if s.status]
+    decisive = next(
+        (s for s in reversed(failed) if s.call.startswith("cudnnSetStream")), failed[-1] if failed else None
+    )
+    if decisive is None:
+        return "ok", "0 success"
+    stream_error = decisive.call.startswith("cudnnSetStream") and decisive.status in (7, 2007)
+    name = decisive.name.removeprefix("CUDNN_STATUS_")
+    return ("error" if stream_error else "warning"), f"{decisive.status} {name} from {decisive.call}"
+
+
+# ---------------------------------------------------------------- the log
+
+
+def explanation_part(explanation: Explanation) -> Markup:
+    """What the log says: causes with their decisive lines, what to ask, what it states."""
+    facts = [
+        (name.replace("_", " "), code(value))
+        for name in explanation.facts.__struct_fields__
+        if (value := getattr(explanation.facts, name))
+    ]
+    questions = [tag("li", q.text) for q in explanation.questions]
+    remarks = [tag("p", text, class_="small soft") for text in (*explanation.doubts, *explanation.notes)]
+    return join((
+        tag("p", tag("strong", f"{explanation.verdict}: "), explanation.summary),
+        *(_cause(c) for c in explanation.causes),
+        *((tag("h3", "What to ask, the most decisive first"), tag("ol", *questions)) if questions else ()),
+        table("What the log states", ("Fact", "Value"), facts),
+        *remarks,
+    ))  # fmt: skip
+
+
+def _cause(cause: Cause) -> Markup:
+    state: dict[str, summary.State] = {"confirmed": "error", "likely": "warning", "possible": "unknown"}
+    lines = [
+        tag("li", tag("strong", f"{e.file + ', ' if e.file else ''}line {e.line}: "), code(e.text),
+            tag("span", f" {e.because}" if e.because else "", class_="soft"))
+        for e in cause.evidence
+    ]  # fmt: skip
+    badge_ = tag("span", cause.confidence, class_=f"badge {state[cause.confidence]}")
+    role = {
+        "primary": "The cuDNN line is the fault itself.",
+        "consequence": "The cuDNN line is the messenger of this earlier fault.",
+        "noise": "The cuDNN line has no effect.",
+    }[cause.role]
+    parts = [tag("h3", badge_, f" {cause.title} ", tag("code", cause.cause)), tag("p", role)]
+    if lines:
+        parts.append(tag("div", tag("strong", "Decisive lines"), tag("ul", *lines)))
+    parts += [_fix(f) for f in cause.fixes]
+    if cause.avoid:
+        parts.append(tag("p", tag("strong", "Not worth trying: "), cause.avoid))
+    return tag("article", *parts, class_=f"card {state[cause.confidence]}-edge")
