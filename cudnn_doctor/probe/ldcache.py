@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from functools import lru_cache
 from pathlib import Path
 
 _OLD_MAGIC = b"ld.so-1.7.0"
@@ -36,6 +37,7 @@ def read_ld_cache(root: Path = Path("/")) -> tuple[tuple[str, str], ...]:
     return parse_ld_cache(data, _machine())
 
 
+@lru_cache(maxsize=2)  # several probes read the same cache; keyed by its content
 def parse_ld_cache(data: bytes, machine: str) -> tuple[tuple[str, str], ...]:
     """The pairs in the bytes of a cache; those of other architectures than `machine` ("x86_64") are left out. Of a
     machine that the table does not know, all are given."""
@@ -75,4 +77,4 @@ def _new_entries(data: bytes) -> list[tuple[int, str, str]]:
 
 
 def _text(data: bytes, offset: int) -> str:
-    return os.fsdecode(data[offset : data.index(b"\0", offset)])
+    return data[offset : data.index(b"\0", offset)].decode("utf-8", "surrogateescape")

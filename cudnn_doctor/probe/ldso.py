@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cudnn_doctor.model import Base, SearchStep
 from cudnn_doctor.probe.elf import Dynamic, ElfError, ForeignElfError, read_dynamic, this_machine
+from cudnn_doctor.probe.roots import at
 
 # Mapped into every process before anything is searched for.
 _ALWAYS_THERE = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "libutil.so.")
@@ -32,6 +33,14 @@ class Found(Base, frozen=True, kw_only=True):
     step: str = ""
     steps: tuple[SearchStep, ...] = ()
     error: str = ""
+
+
+def tidy(path: str) -> str:
+    """The path without "..": the folder that it truly leads to, and the file's own name as it stands."""
+    if ".." not in path:
+        return path
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
 
 
 class Library:
@@ -54,18 +63,15 @@ class System:
         self.root, self.machine = root, machine or this_machine()
         self.cache: dict[str, str] = {}
         for name, path in ld_cache:
-            self.cache.setdefault(name, self.under_root(path))
+            self.cache.setdefault(name, at(root, path))
         triplet = _TRIPLETS.get(self.machine, "")
-        self.multiarch = bool(triplet) and os.path.isdir(self.under_root(f"/usr/lib/{triplet}"))
-        wide = os.path.isdir(self.under_root("/lib64"))
+        self.multiarch = bool(triplet) and os.path.isdir(at(root, f"/usr/lib/{triplet}"))
+        wide = os.path.isdir(at(root, "/lib64"))
         self.lib = f"lib/{triplet}" if self.multiarch else "lib64" if wide else "lib"
         names = (self.lib, "lib") if self.multiarch else (self.lib,)
-        self.default_dirs = tuple(self.under_root(f"{top}/{name}") for name in names for top in ("", "/usr"))
+        self.default_dirs = tuple(at(root, f"{top}/{name}") for name in names for top in ("", "/usr"))
         self._files: dict[str, Dynamic | OSError | ElfError] = {}
         self._levels: tuple[str, ...] | None = None
-
-    def under_root(self, path: str) -> str:
-        return path if self.root == Path("/") else str(self.root / path.lstrip("/"))
 
     def read(self, path: str) -> Dynamic:
         """The dynamic section of a file, read once.
@@ -160,16 +166,16 @@ class Process:
                 paths = list(self._candidates(directory, name, caller))
                 for path in paths:
                     problem, fatal = self._problem(path)
-                    steps.append(
-                        SearchStep(step=step, directory=os.path.dirname(path), found=not problem, skipped=problem)
-                    )
+                    place = os.path.dirname(tidy(path))
+                    steps.append(SearchStep(step=step, directory=place, found=not problem, skipped=problem))
                     if fatal:
                         return Found(name=name, steps=tuple(steps), error=f"{path}: {problem}")
                     if not problem:
                         return Found(name=name, path=path, step=step, steps=tuple(steps))
                 if not paths:
                     gone = "no such directory" if directory and not os.path.isdir(directory) else ""
-                    steps.append(SearchStep(step=step, directory=directory, found=False, skipped=gone))
+                    place = os.path.realpath(directory) if ".." in directory else directory
+                    steps.append(SearchStep(step=step, directory=place, found=False, skipped=gone))
         return Found(name=name, steps=tuple(steps))
 
     def _places(self, caller: Library) -> Iterator[tuple[str, Sequence[str]]]:
@@ -183,11 +189,11 @@ class Process:
                 chain.append(self.main)
             for library in chain:
                 if library.dynamic.rpath:
-                    yield f"DT_RPATH of {library.path}", self._expand(library.dynamic.rpath, library)
+                    yield f"DT_RPATH of {tidy(library.path)}", self._expand(library.dynamic.rpath, library)
         if self.library_path:
             yield "LD_LIBRARY_PATH", self.library_path
         if caller.dynamic.runpath:
-            yield f"DT_RUNPATH of {caller.path}", self._expand(caller.dynamic.runpath, caller)
+            yield f"DT_RUNPATH of {tidy(caller.path)}", self._expand(caller.dynamic.runpath, caller)
         yield "ld.so.cache", ("",)
         if not caller.dynamic.no_default_dirs:
             yield "default directories", self.system.default_dirs
