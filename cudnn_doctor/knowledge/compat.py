@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from cudnn_doctor.knowledge.compat_driver import driver_for_cuda, driver_for_gpu
-from cudnn_doctor.knowledge.judgement import Judgement, judged, undecided
+from cudnn_doctor.knowledge.judgement import Judgement, JudgementVerdict, judged, undecided
 from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import CautionRow, FrameworkRow, Row, TensorFlowRow, capability
+from cudnn_doctor.knowledge.matrix_rows import CautionRow, FrameworkRow, TensorFlowRow, capability
 from cudnn_doctor.knowledge.requires import declared_range, satisfies
 from cudnn_doctor.knowledge.versions import below, in_ranges, minor, numbers, padded, within
+from cudnn_doctor.model import Severity
 
 __all__ = [
     "Judgement",
@@ -102,21 +103,22 @@ def cautions(
     cudnn: str = "",
     cublas: str = "",
     capabilities: Collection[str] = (),
+    gpus: int = 1,
     built: str = "",
 ) -> tuple[Judgement, ...]:
-    """Combinations that are wrong although the loader rule accepts them. `capabilities`: those of all visible GPUs."""
+    """Combinations that are wrong although the loader rule accepts them. `capabilities`: those of all visible GPUs that
+    are known; `gpus`: how many there are. A row whose facts are not given does not apply."""
     return tuple(
         judged("problem", f"caution:{row.id}", row.text, row, severity=row.severity)
         for row in matrix.cautions
         if row.framework == framework
         and within(version, row.first, row.last)
-        and _caution_applies(row, cudnn, cublas, tuple(capabilities), built)
+        and gpus >= row.gpus_min
+        and _caution_applies(row, cudnn, cublas, capabilities, built)
     )
 
 
-def _caution_applies(row: CautionRow, cudnn: str, cublas: str, capabilities: tuple[str, ...], built: str) -> bool:
-    if len(capabilities) < row.gpus_min and row.gpus_min > 1:
-        return False
+def _caution_applies(row: CautionRow, cudnn: str, cublas: str, capabilities: Collection[str], built: str) -> bool:
     for value, least, limit in ((cudnn, row.cudnn_min, row.cudnn_below), (cublas, row.cublas_min, row.cublas_below)):
         if (least or limit) and not value:
             return False
@@ -174,24 +176,30 @@ def service(capabilities: Iterable[str], cc: str) -> Service:
     return best
 
 
-def wheel_for_gpu(matrix: Matrix, what: str, capabilities: Sequence[str], cc: str, row: Row | None = None) -> Judgement:
-    """Whether a framework wheel has code for a GPU. `row` is cited when the list comes from the matrix."""
-    cite = row or matrix.gpu(cc) or matrix.gpus[0]
-    carried = " ".join(capabilities)
+def wheel_for_gpu(
+    matrix: Matrix, what: str, capabilities: Sequence[str], cc: str, row: FrameworkRow | None = None
+) -> Judgement:
+    """Whether a framework wheel has code for a GPU. `row` is the one that the capabilities come from; without it they
+    were read from the wheel."""
     if not capabilities:
         return undecided("wheel-gpu", f"the architectures in {what} are not known", matrix)
-    sure = row.capabilities_confidence if isinstance(row, FrameworkRow) else None
+    carried = " ".join(capabilities)
+    verdict: JudgementVerdict = "problem"
+    severity: Severity = "error"
     served = service(capabilities, cc)
     if served == "native":
-        return judged("ok", "wheel-gpu", f"{what} has code for compute capability {cc} ({carried})", cite, sure=sure)
-    if served == "ptx":
+        verdict, rule, text = "ok", "wheel-gpu", f"{what} has code for compute capability {cc} ({carried})"
+    elif served == "ptx":
+        severity, rule = "warning", "wheel-gpu:ptx"
         text = (
             f"{what} has only PTX for compute capability {cc} ({carried}): the driver compiles it at the first run, "
             "which takes minutes, needs a driver of the toolkit's own branch, and is reported to fail on some GPUs"
         )
-        return judged("problem", "wheel-gpu:ptx", text, cite, severity="warning", sure=sure)
-    text = f"{what} has no code for compute capability {cc}: it carries {carried}"
-    return judged("problem", "wheel-gpu:none", text, cite, sure=sure)
+    else:
+        rule, text = "wheel-gpu:none", f"{what} has no code for compute capability {cc}: it carries {carried}"
+    if row is None:
+        return Judgement(verdict=verdict, rule=rule, text=text, source="the wheel", checked_on="", severity=severity)
+    return judged(verdict, rule, text, row, severity=severity, sure=row.capabilities_confidence)
 
 
 def cudnn_for_gpu(
@@ -265,7 +273,8 @@ def same_flavour(matrix: Matrix, what: str, cuda: str, cudnn: str, flavour: int)
         f"{what} is built for CUDA {mine}, the cuDNN {cudnn} that it loads for CUDA {flavour}: two CUDA runtimes and "
         "two cuBLAS in one process, and cuDNN looks for its own"
     )
-    return judged("problem", "flavour", text, row)
+    severity: Severity = "warning" if numbers(cudnn)[0] >= 9 else "error"  # 8 aborts the process, 9 takes either cuBLAS
+    return judged("problem", "flavour", text, row, severity=severity)
 
 
 def expected_files(matrix: Matrix, version: str, kind: str = "full", system: str = "linux") -> tuple[str, ...] | None:

@@ -58,7 +58,7 @@ def driver_for_cuda(
         text = f"CUDA {span.major}.x needs driver {least}: give the full release of {driver}"
         return judged("unknown", "driver:minor-version", text, span)
     if not enough:
-        needed = f"at least {least} (any CUDA {span.major}.x)" + (f", best {own}" if own else "")
+        needed = f"at least {least} (any CUDA {span.major}.x)" + (f", best {own}" if own not in ("", least) else "")
         text = f"driver {driver} is too old for CUDA {cuda}: {needed}{_forward_hint(matrix, cuda, driver, system, gpu)}"
         return judged("problem", "driver:too-old", text, span)
     if ptx and own:

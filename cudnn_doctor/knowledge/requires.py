@@ -19,14 +19,16 @@ def declared_range(
     requires: Iterable[str],
     found: Mapping[str, str],
     *,
+    other: str = "",
     python: str = "",
     machine: str = "x86_64",
     system: str = "linux",
 ) -> tuple[Judgement, ...]:
     """One judgement for each requirement on a cuDNN distribution that applies on that platform, extras included.
 
-    `found` maps distributions to versions ("nvidia-cudnn-cu12": "9.28.0.42"). A version with fewer numbers than the
-    requirement (a system library, "9.19.0") is compared as far as it goes. Lines that are not valid are left out.
+    `found` maps distributions to versions ("nvidia-cudnn-cu12": "9.28.0.42"); `other` stands for those that it lacks:
+    the cuDNN that is loaded though no such wheel owns it ("9.19.0"; numbers that are missing do not count). Lines that
+    are not valid are left out.
     """
     from packaging.requirements import InvalidRequirement, Requirement
 
@@ -49,7 +51,7 @@ def declared_range(
         if not name.startswith("nvidia-cudnn-cu") or not _applies(requirement.marker, environment):
             continue
         specifier = str(requirement.specifier)
-        version = found.get(name)
+        version = found.get(name, other) or None
         fits = version is not None and satisfies(version, specifier)
         judgements.append(
             Judgement(
@@ -99,3 +101,17 @@ def _fits(have: tuple[int, ...], part: str) -> bool:
         ">": mine > limit or (short and mine == limit),
         "<": mine < limit or (short and mine == limit and any(want[length:])),
     }[operator]
+
+
+def specifier_for(requires: Iterable[str], distribution: str) -> str:
+    """The version range that the requirement on a distribution gives, markers left aside; "" for none."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for line in requires:
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue
+        if re.sub(r"[-_.]+", "-", requirement.name).lower() == distribution:
+            return str(requirement.specifier)
+    return ""

@@ -1,0 +1,105 @@
+"""What to ask for instead: a cuDNN wheel, a framework release, a driver branch that satisfies everything known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cudnn_doctor.knowledge.compat import cautions, cudnn_for_gpu, driver_for_cuda, service
+from cudnn_doctor.knowledge.matrix import Matrix
+from cudnn_doctor.knowledge.matrix_rows import TensorFlowRow, TorchRow, WheelsRow
+from cudnn_doctor.knowledge.requires import satisfies
+from cudnn_doctor.knowledge.versions import in_python_range, numbers, within
+
+
+def fitting_cudnn(
+    matrix: Matrix,
+    distribution: str,
+    *,
+    specifier: str = "",
+    capabilities: Collection[str] = (),
+    framework: str = "",
+    version: str = "",
+    machine: str = "x86_64",
+) -> tuple[str, ...]:
+    """The releases of a cuDNN distribution, newest first, that are not yanked, fit `specifier`, have machine code for
+    every GPU in `capabilities`, and that no caution on the framework release names."""
+    wheels = matrix.wheels(distribution)
+    if wheels is None:
+        return ()
+
+    def fits(v: str) -> bool:
+        served = (cudnn_for_gpu(matrix, v, cc, flavour=wheels.cuda_major, machine=machine) for cc in capabilities)
+        refused = cautions(matrix, framework, version, cudnn=v, capabilities=capabilities) if framework else ()
+        return (
+            satisfies(v, specifier)
+            and all(j.verdict == "ok" for j in served)
+            and not any(j.severity == "error" for j in refused)
+        )
+
+    return tuple(v for v in reversed(_offered(wheels)) if fits(v))
+
+
+def _offered(wheels: WheelsRow) -> list[str]:
+    """What pip would take: not yanked; the .post1 uploads repeat a release for aarch64."""
+    return [v for v in wheels.versions if v not in wheels.yanked and not v.endswith(".post1")]
+
+
+def pin(matrix: Matrix, distribution: str, release: str) -> str:
+    """The requirement that makes pip choose `release`: none when it is the newest ("" then), "nvidia-cudnn-cu12<9.11"
+    when it is the newest of its minor, else "==" itself."""
+    wheels = matrix.wheels(distribution)
+    if wheels is None:
+        return ""
+    usable = _offered(wheels)
+    if release == usable[-1]:
+        return ""
+    major, minor = numbers(release)[:2]
+    same_minor = [v for v in usable if numbers(v)[:2] == (major, minor)]
+    if release == same_minor[-1]:
+        return f"{distribution}<{major}.{minor + 1}"
+    return f"{distribution}=={release}"
+
+
+def fitting_release(matrix: Matrix, framework: str, cc: str, *, than: str = "") -> str:
+    """A release of TensorFlow or PyTorch whose wheel on PyPI has machine code for the GPU: the nearest to `than`, or
+    the newest; "" when none is known."""
+    rows: tuple[TensorFlowRow | TorchRow, ...] = matrix.tensorflow if framework == "tensorflow" else ()
+    rows = matrix.torch if framework == "torch" else rows
+    fitting = [r for r in rows if r.releases and service(r.capabilities, cc) == "native"]
+    if not fitting:
+        return ""
+    older = [r for r in fitting if than and numbers(r.version)[:2] <= numbers(than)[:2]]
+    newer = [r for r in fitting if r not in older]
+    best = older[-1] if older else newer[0] if than else newer[-1]
+    return best.releases[-1]
+
+
+def variant_command(matrix: Matrix, version: str, cc: str) -> str:
+    """The pip command for a build of that PyTorch release, on its own index, that has code for the GPU; "" for none."""
+    for row in matrix.torch_variants:
+        if within(version, row.first, row.last) and service(row.capabilities, cc) == "native":
+            return f"torch=={version} --index-url https://download.pytorch.org/whl/{row.variant}"
+    return ""
+
+
+def driver_branch(matrix: Matrix, cuda: str, capabilities: Collection[str] = ()) -> str:
+    """The oldest driver branch still maintained that serves that CUDA itself and every GPU; "" for none."""
+    last = [int(g.last_branch) for g in map(matrix.gpu, capabilities) if g and g.last_branch]
+    for row in matrix.branches:
+        lives = row.kind in ("production", "long-term")
+        if lives and numbers(row.cuda) >= numbers(cuda)[:2] and all(int(row.branch) <= b for b in last):
+            return row.branch
+    return ""
+
+
+def release_for_driver(matrix: Matrix, framework: str, driver: str, *, system: str = "linux", python: str = "") -> str:
+    """The newest release of TensorFlow or PyTorch whose CUDA a driver serves and that has a wheel for that Python; ""
+    for none."""
+    rows: tuple[TensorFlowRow | TorchRow, ...] = matrix.tensorflow if framework == "tensorflow" else ()
+    rows = matrix.torch if framework == "torch" else rows
+    for row in reversed(rows):
+        if not row.cuda or (python and row.python and not in_python_range(python, row.python)):
+            continue
+        if driver_for_cuda(matrix, row.cuda, driver, system=system).verdict == "ok":
+            return row.releases[-1]
+    return ""

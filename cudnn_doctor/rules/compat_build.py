@@ -1,0 +1,269 @@
+"""CD411 to CD414: combinations known to be bad, two CUDA majors in one program, wheels that cannot do the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cudnn_doctor.knowledge.compat import cautions, same_flavour
+from cudnn_doctor.knowledge.pins import fitting_cudnn, pin
+from cudnn_doctor.knowledge.versions import numbers
+from cudnn_doctor.model import Fact, Fix, Framework, Known, known, value_or
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
+from cudnn_doctor.rules.compat_facts import (
+    Loaded,
+    built_cuda,
+    capabilities,
+    compiled_cudnn,
+    flavour,
+    framework_version,
+    loaded,
+    outcome,
+    pip,
+    requirement,
+)
+from cudnn_doctor.rules.facts import again, fix, gpu_present, gpus, shown
+from cudnn_doctor.rules.sample import EX, sample
+
+
+@rule(
+    "CD411",
+    title="Combinations known to be bad",
+    severity="error",
+    owner="environment",
+    causes=("library-bug", "gpu-too-old-for-build"),
+    explain="""Some combinations pass the version rule and are refused or wrong all the same: torch from 2.10.0 on
+raises RuntimeError with cuDNN 9.11 or newer when the weakest visible GPU is below 7.5, even if the others are not;
+JAX refuses cuDNN 9.10.0, whose enumerations had been reordered, and cuDNN below 9.10.1 with cuBLAS 12.9 on several
+GPUs, which gave wrong products.""",
+    source="torch/backends/cudnn/__init__.py of 2.10.0; jax_plugins/cuda/__init__.py (compat_matrix.yaml, cautions)",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"gpus.0.compute_capability": known("7.0", EX)})),
+    ),
+)
+def known_bad(case: Case) -> Iterator[Outcome]:
+    here = capabilities(case)
+    for found in loaded(case):
+        if not isinstance(found, Loaded):
+            continue
+        framework = found.framework
+        cuda = built_cuda(case, framework)
+        judgements = cautions(
+            case.matrix,
+            framework.name,
+            framework.version,
+            cudnn=found.version,
+            cublas=_cublas(case, cuda),
+            capabilities=here,
+            gpus=sum(1 for _ in gpus(case)),
+            built=compiled_cudnn(case, framework),
+        )
+        evidence = [*found.evidence(), *(e for _, _, e in here.values())]
+        if not judgements:
+            yield passed(
+                found.name, f"Nothing is known against {found.name} with cuDNN {found.version}", evidence=evidence
+            )
+        for judgement in judgements:
+            yield outcome(
+                judgement,
+                found.name,
+                f"{found.name} does not work with cuDNN {found.version} on this machine",
+                evidence=evidence,
+                fixes=[_other_cudnn(case, found)],
+                causes=("gpu-too-old-for-build",) if judgement.rule == "caution:torch-sm75" else ("library-bug",),
+            )
+
+
+def _cublas(case: Case, cuda: str) -> str:
+    """The version of the cuBLAS of that CUDA major, "" when there is none or it does not say."""
+    found = [x for x in case.snapshot.cuda.libraries if x.name == "libcublas" and cuda and x.major == numbers(cuda)[0]]
+    return next((x.version.value for x in found if isinstance(x.version, Known)), "")
+
+
+def _other_cudnn(case: Case, found: Loaded) -> Fix:
+    distribution = f"nvidia-cudnn-cu{flavour(found.copy) or 12}"
+    specifier, exact = requirement(case, found.framework, distribution)
+    fitting = fitting_cudnn(
+        case.matrix,
+        distribution,
+        specifier="" if exact else specifier,
+        capabilities=tuple(capabilities(case)),
+        framework=found.framework.name,
+        version=found.framework.version,
+        machine=case.snapshot.host.machine,
+    )
+    if fitting:
+        wanted = f'"{pin(case.matrix, distribution, fitting[0]) or distribution}"'
+        return fix(f"Install {distribution} {fitting[0]}", pip(case, wanted), verify=again("CD411"))
+    cards = ", ".join(label for _, label, _ in capabilities(case).values())
+    text = (
+        f"No {distribution} does for {cards}: leave the old GPU out (CUDA_VISIBLE_DEVICES), or install an older release"
+    )
+    return fix(text, verify=again("CD411"))
+
+
+@rule(
+    "CD412",
+    title="CUDA major of cuDNN against that of the framework",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-wrong-build",),
+    explain="""nvidia-cudnn-cu11, -cu12 and -cu13 install the same files into the same folder, so that a framework
+built for CUDA 12 (TensorFlow up to 2.21) may load the cuDNN for CUDA 13 that another one (torch from 2.11 on)
+brought. cuDNN 8 then aborts the process when it does not find the cuBLAS of its own CUDA; cuDNN 9 takes what it
+finds, or fails at the first operation that needs it.""",
+    source="zip directories of the wheels; cuDNN's own dlopen calls, traced",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"frameworks.0.built_cuda": known("12.8", EX)})),
+        ("problem", sample({"cudnn.0.cuda_flavour": known(12, EX), "cudnn.0.version": known("8.9.7", EX)})),
+    ),
+)
+def one_cuda(case: Case) -> Iterator[Outcome]:
+    for found in loaded(case):
+        if not isinstance(found, Loaded):
+            continue
+        cuda, mine = built_cuda(case, found.framework), flavour(found.copy)
+        if not cuda or mine is None:
+            continue
+        wanted = f"nvidia-cudnn-cu{numbers(cuda)[0]}"
+        specifier, _ = requirement(case, found.framework, wanted)
+        text = f"Give each framework an environment of its own; in this one, put back {wanted} last"
+        name = "cuda_flavour" if isinstance(found.copy.cuda_flavour, Known) else "cudart"
+        source: Fact[Any] = getattr(found.copy, name)
+        yield outcome(
+            same_flavour(case.matrix, found.name, cuda, found.version, mine),
+            found.name,
+            f"{found.name} is built for CUDA {numbers(cuda)[0]} and loads a cuDNN for CUDA {mine}",
+            evidence=[
+                *found.evidence(),
+                shown(found.framework.built_cuda, f"{found.pointer}/built_cuda"),
+                shown(source, f"{found.copy_pointer}/{name}"),
+            ],
+            fixes=[fix(text, pip(case, f'--force-reinstall --no-deps "{wanted}{specifier}"'), verify=again("CD412"))],
+        )
+
+
+@rule(
+    "CD413",
+    title="CPU-only build on a machine with a GPU",
+    severity="warning",
+    owner="environment",
+    causes=("environment-restriction",),
+    explain="""The distribution that is installed has no GPU code, so that the program runs on the CPU without an
+error. tensorflow is CPU-only on Linux in 1.15.2 to 1.15.5 and all of 2.0 (tensorflow-gpu is not), on native Windows
+from 2.11 on and on Linux for ARM; tensorflow-cpu and the PyTorch wheels for Windows on PyPI always are; jaxlib needs
+its CUDA plugin.""",
+    source="build_info of every TensorFlow wheel, torch/version.py (compat_matrix.yaml, table tensorflow_builds)",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"frameworks.0.cuda_build": known(False, EX)})),
+        ("skipped", sample({"gpus": known((), EX), "driver.pci": known((), EX)})),
+    ),
+)
+def cpu_only(case: Case) -> Iterator[Outcome]:
+    if not gpu_present(case):
+        yield skip("machine", "no NVIDIA GPU on this machine")
+        return
+    for i, framework in enumerate(case.snapshot.frameworks):
+        if not isinstance(framework.cuda_build, Known):
+            continue
+        pointer = f"/snapshot/frameworks/{i}"
+        name = f"{framework.distribution} {framework.version}"
+        evidence = [framework_version(pointer, framework), shown(framework.cuda_build, f"{pointer}/cuda_build")]
+        if framework.cuda_build.value:
+            yield passed(name, f"{name} is a GPU build", evidence=evidence)
+            continue
+        yield problem(
+            name,
+            f"{name} is a CPU-only build, and this machine has a GPU",
+            detail=_why_cpu(case, framework),
+            evidence=evidence,
+            fixes=[_gpu_build(case, framework)],
+        )
+
+
+def _system(case: Case) -> str:
+    return "windows" if "Windows" in value_or(case.snapshot.host.os, "") else "linux"
+
+
+def _why_cpu(case: Case, framework: Framework) -> str:
+    row = case.matrix.build(framework.distribution, framework.version, _system(case), case.snapshot.host.machine)
+    if row is None or row.gpu:
+        return "It says so itself; nothing in it can use the GPU."
+    where = f"{row.system} {row.machine}".rstrip()
+    return f"{row.distribution} {row.first} to {row.last} for {where} has no GPU code. [{row.cited}]"
+
+
+def _gpu_build(case: Case, framework: Framework) -> Fix:
+    verify = again("CD413")
+    version, release = framework.version.partition("+")[0], numbers(framework.version)
+    if framework.name == "tensorflow":
+        if _system(case) == "windows" and release >= (2, 11):
+            return fix("Use WSL2, or TensorFlow 2.10, the last with a GPU build for Windows", verify=verify)
+        if case.snapshot.host.machine == "aarch64":
+            return fix(
+                "There is no GPU wheel for Linux on ARM on PyPI: use NVIDIA's container or build it", verify=verify
+            )
+        extra = "[and-cuda]" if release >= (2, 14) else ""
+        distribution = "tensorflow-gpu" if release < (2, 1) else f"tensorflow{extra}"
+        text = f"Uninstall {framework.distribution} and install the GPU build of the same release"
+        return fix(text, pip(case, f'"{distribution}=={version}"'), verify=verify)
+    if framework.name == "torch":
+        row = case.matrix.framework("torch", version)
+        index = (
+            f" --index-url https://download.pytorch.org/whl/cu{row.cuda.replace('.', '')}" if row and row.cuda else ""
+        )
+        return fix(
+            "Install the CUDA build of the same release",
+            pip(case, f"--force-reinstall torch=={version}{index}"),
+            verify=verify,
+        )
+    if framework.name == "jax":
+        serves = value_or(case.snapshot.driver.cuda, "")
+        plugin = "cuda13" if serves and numbers(serves) >= (13,) else "cuda12"
+        return fix("Install JAX with its CUDA plugin", pip(case, f'"jax[{plugin}]=={version}"'), verify=verify)
+    return fix(f"Install the GPU build of {framework.name}", verify=verify)
+
+
+@rule(
+    "CD414",
+    title="Run-time compiled cuDNN (jit) under a framework",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-wrong-build",),
+    explain="""nvidia-cudnn-jit-cu12 and -cu13 hold three libraries only: no ops, cnn or adv. Programs of the graph
+interface can use them; the older interface, through which TensorFlow, PyTorch and others do most of their work,
+answers 3009 (sub-library unavailable).""",
+    source="zip directories of the jit wheels; calls to the true libraries of 9.27.0",
+    examples=lambda: (
+        ("ok", sample()),
+        ("problem", sample({"cudnn.0.kind": "jit", "cudnn.0.package": known("nvidia-cudnn-jit-cu13 9.19.0.56", EX)})),
+    ),
+)
+def runtime_only(case: Case) -> Iterator[Outcome]:
+    for found in loaded(case):
+        if not isinstance(found, Loaded):
+            continue
+        evidence = [*found.evidence(), shown(found.copy.package, f"{found.copy_pointer}/package")]
+        if found.copy.kind != "jit":
+            yield passed(found.name, f"{found.name} would load a full cuDNN", evidence=evidence)
+            continue
+        distribution = f"nvidia-cudnn-cu{flavour(found.copy) or 12}"
+        specifier, _ = requirement(case, found.framework, distribution)
+        row = case.matrix.files(found.version, "jit")
+        detail = f"{found.copy.path} is the run-time compiled build: no ops, cnn or adv library."
+        yield problem(
+            found.name,
+            f"{found.name} would load the jit build of cuDNN, which cannot serve it",
+            detail=detail + (f" [{row.cited}]" if row else ""),
+            evidence=evidence,
+            fixes=[
+                fix(
+                    f"Install the full cuDNN, and take {found.copy.directory} out of the search path",
+                    pip(case, f'"{distribution}{specifier}"'),
+                    verify=again("CD414"),
+                )
+            ],
+        )
