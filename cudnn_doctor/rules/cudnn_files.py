@@ -17,6 +17,7 @@ from cudnn_doctor.rules.facts import (
     probe_error,
     python_of,
     reinstall,
+    requirement_name,
     same_version,
     shown,
     unanswered,
@@ -40,56 +41,56 @@ slower engines.""",
     examples=lambda: (
         ("ok", sample()),
         ("problem", sample({"cudnn.0.sublibraries.2.version": known("9.1.0", EX)})),
+        ("problem", sample({"cudnn.0.sublibraries.2.version": ABSENT})),
         ("problem", with_searches(search("libcudnn_ops.so.9", "/opt/old/libcudnn_ops.so.9"))),
         ("unknown", sample({f"cudnn.0.sublibraries.{i}.version": ABSENT for i in range(7)})),
     ),
 )
 def mixed(case: Case) -> Iterator[Outcome]:
     for pointer, copy in copies(case):
-        read = [(i, s.name, s.version) for i, s in enumerate(copy.sublibraries) if isinstance(s.version, Known)]
-        if not read:
-            yield unknown(copy_name(copy), "Versions of the sub-libraries", detail="none of them could be read")
+        name = copy_name(copy)
+        versions = [s.version.value for s in copy.sublibraries if isinstance(s.version, Known)]
+        if not versions:
+            yield unknown(name, "Versions of the sub-libraries", detail="none of them could be read")
             continue
-        # The library that answers for the copy's version, else what most of its files say.
-        versions = [version.value for _, _, version in read if isinstance(version, Known)]
         main = max(versions, key=versions.count)
-        foreign = [(i, name, version) for i, name, version in read if not same_version(value_or(version, ""), main)]
         own_files = {p for s in copy.sublibraries for p in (s.path, s.real_path)}
-        elsewhere = [
-            (p, r)
-            for p, r in own_searches(case, copy)
-            if r.wanted.startswith("libcudnn_")
-            and isinstance(r.real_path, Known)
-            and r.real_path.value not in own_files
-            and not _same_release(case, r.real_path.value, main)
-        ]
-        used = loaded_by(case, copy)
-        if not foreign and not elsewhere:
-            text = f"All {len(read)} sub-libraries are of {main}"
-            yield passed(copy_name(copy), text, evidence=[shown(copy.version, f"{pointer}/version")])
+        said: list[str] = []
+        evidence: list[Evidence] = []
+        for i, sub in enumerate(copy.sublibraries):
+            place = f"{pointer}/sublibraries/{i}/version"
+            if isinstance(sub.version, Absent):  # the wheel did not put this file there, or another of this name
+                said.append(f"{sub.name} is not of this release")
+                evidence.append(shown(sub.version, place))
+            elif not same_version(sub.version.value, main):
+                said.append(f"{sub.name} is of {sub.version.value}")
+                evidence.append(shown(sub.version, place, f"{sub.name} {sub.version.value}"))
+        foreign = bool(said)
+        for place, wish in own_searches(case, copy):
+            path = value_or(wish.real_path, "")
+            outside = wish.wanted.startswith("libcudnn_") and path and path not in own_files
+            if outside and not _same_release(case, path, main):
+                said.append(f"{wish.wanted} comes from {path}")
+                evidence.append(shown(wish.real_path, f"{place}/real_path", f"{wish.wanted}: {path}"))
+        if not said:
+            text = f"All {len(versions)} sub-libraries are of {main}"
+            yield passed(name, text, evidence=[shown(copy.version, f"{pointer}/version")])
             continue
-        names = [f"{name} is of {value_or(version, '?')}" for _, name, version in foreign]
-        names += [f"{r.wanted} comes from {value_or(r.real_path, '?')}" for _, r in elsewhere]
+        used = loaded_by(case, copy)
         yield problem(
-            copy_name(copy),
-            f"Mixed: {', '.join(names)}, the others are of {main}",
+            name,
+            f"Mixed: {', '.join(said)}, the others are of {main}",
             detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
-            evidence=[
-                *(shown(v, f"{pointer}/sublibraries/{i}/version", f"{n} {value_or(v, '?')}") for i, n, v in foreign),
-                *(
-                    shown(r.real_path, f"{p}/real_path", f"{r.wanted}: {value_or(r.real_path, '?')}")
-                    for p, r in elsewhere
-                ),
-            ],
+            evidence=evidence,
             fixes=reinstall(case, copy, "CD306")
             if foreign
-            else (
+            else [
                 fix(
                     "Take the other folder out of LD_LIBRARY_PATH, so that this copy finds its own files.",
                     "echo $LD_LIBRARY_PATH | tr : '\\n'",
                     verify=again("CD306"),
-                ),
-            ),
+                )
+            ],
             severity=None if used else "note",
         )
 
@@ -174,8 +175,8 @@ the files on disk are those that the framework asks for.""",
     source="RECORD files of the wheels on PyPI",
     examples=lambda: (
         ("ok", sample()),
-        ("problem", sample({"overwrites": (_overwrite("nvidia-cudnn-cu12"),)})),
-        ("problem", sample({"overwrites": (_overwrite("nvidia-cudnn-cu13"),)})),
+        ("problem", sample({"overwrites": (_overwrite("nvidia-cudnn-cu12 9.1.0.70"),)})),
+        ("problem", sample({"overwrites": (_overwrite("nvidia-cudnn-cu13 9.19.0.56"),)})),
         ("unknown", sample({"packages": ABSENT})),
     ),
 )
@@ -189,11 +190,7 @@ def overwritten(case: Case) -> Iterator[Outcome]:
     if not case.snapshot.overwrites:
         evidence = [Evidence(pointer="/snapshot/overwrites", value="none", source="RECORD files")]
         yield passed("environment", "No installed packages share files", evidence=evidence)
-    asked = {
-        r.partition(";")[0].split("=")[0].split("<")[0].split(">")[0].split("[")[0].strip()
-        for _, _, framework in frameworks(case)
-        for r in framework.requires
-    }
+    asked = {requirement_name(r) for _, _, framework in frameworks(case) for r in framework.requires}
     for i, shared in enumerate(case.snapshot.overwrites):
         pointer = f"/snapshot/overwrites/{i}"
         names = [p.partition(" ")[0] for p in shared.packages]

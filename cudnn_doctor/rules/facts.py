@@ -195,7 +195,8 @@ def python_of(case: Case) -> str:
 def install(case: Case, framework: Framework) -> str:
     """The command that installs the cuDNN wheel that the framework's own metadata asks for; where it asks for none, the
     question to the matrix."""
-    wanted = next((r.partition(";")[0].strip() for r in framework.requires if r.startswith("nvidia-cudnn")), "")
+    asked = (r for r in framework.requires if requirement_name(r).startswith("nvidia-cudnn"))
+    wanted = next((r.partition(";")[0].strip() for r in asked), "")
     if not wanted:
         return f"cudnn-doctor matrix {framework.name} {framework.version}"
     return f"{python_of(case)} -m pip install '{wanted}'"
@@ -226,3 +227,11 @@ def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
         return (fix("Install the wheel again.", command, verify=again(code)),)
     what = package or copy.directory
     return (fix(f"Install {what} again as a whole, from one release.", f"ls -l {copy.directory}", verify=again(code)),)
+
+
+def requirement_name(requirement: str) -> str:
+    """The distribution that a Requires-Dist line names, normalised: "nvidia-cudnn-cu12"."""
+    import re
+
+    named = re.match(r"[\w.-]+", requirement)
+    return re.sub(r"[-_.]+", "-", named[0]).lower() if named else ""

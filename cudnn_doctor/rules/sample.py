@@ -32,6 +32,7 @@ from cudnn_doctor.model import (
     Step,
     SubLibrary,
     known,
+    value_or,
 )
 from cudnn_doctor.rules.base import Case
 
@@ -276,6 +277,20 @@ def sample(
     for path, value in (changes or {}).items():
         changed = _replace(changed, path.split("."), value)
     return Case(changed, (live_check(),) if live is None else live, required=required)
+
+
+def two_gpus(second: str, **variables: str) -> Case:
+    """The healthy machine with a second GPU of this name."""
+    gpu = value_or(snapshot().gpus, ())[0]
+    other = msgspec.structs.replace(
+        gpu,
+        index=1,
+        name=known(second, EX),
+        uuid=known("GPU-1", EX),
+        pci=known("00000000:00:05.0", EX),
+    )
+    changes: dict[str, Any] = {f"host.environment.{name}": value for name, value in variables.items()}
+    return sample({"gpus": known((gpu, other), EX), **changes})
 
 
 def search(wanted: str, path: str = "", consumer: str = "") -> Resolution:
