@@ -34,6 +34,7 @@ from cudnn_doctor.engines.plans import (
 )
 from cudnn_doctor.engines.problems import Problem
 from cudnn_doctor.engines.types import CaptureSeen, CloneSeen, DestroyedSeen
+from cudnn_doctor.engines.verdicts import capture_alarm
 from cudnn_doctor.live.wire import Answer, StopTask, Wire
 from cudnn_doctor.model import Base
 from cudnn_doctor.native.backend_enums import HeurMode
@@ -42,7 +43,7 @@ from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, Backen
 
 SEPARATOR = ": "  # between a plan's key and a step's name
 POISONED = 97  # exit code: a kernel faulted, the context is lost for everyone after
-MOST_WORKSPACE = 1 << 30  # bytes; plans that want more are left out
+MOST_WORKSPACE = 1 << 29  # bytes; plans that want more are left out: each of three runs needs its own
 MOST_CONFIGURATIONS = 256  # of one heuristic
 
 
@@ -102,6 +103,7 @@ class _Plan:
     def __init__(self, key: str, engine: int, plan: BackendDescriptor) -> None:
         self.key, self.engine, self.plan = key, engine, plan
         self.space = 0  # bytes of workspace
+        self.runs = False
         self.reference: bytes | None = None  # None: two serial runs differ
 
 
@@ -114,6 +116,7 @@ class _Problem:
         self._stack = ExitStack()
         self._plans: list[_Plan] = []
         self._memories: dict[int, Memory] = {}
+        self._borrowers: dict[int, list[Memory]] = {}
         self._seen: set[str] = set()  # keys that were proposed
         self._noted: set[int] = set()  # engines whose notes were read
         self._tested: set[int] = set()  # engines of which a plan was tested
@@ -193,26 +196,28 @@ class _Problem:
         plan.space = self._step(key, "workspace", partial(workspace_size, plan.plan)).value or 0
         self.wire.note("plan", [engine, knobs, source, plan.space], key)
         if key in self.work.done:
+            plan.runs = True
             return
         if plan.space > MOST_WORKSPACE:
             self.wire.note("failure", f"wants {plan.space >> 20} MiB of workspace", key)
             return
         first = engine not in self._tested
         if self._reference(plan, self._memory(0, plan.space)):
+            plan.runs = True
             self._tested.add(engine)
             self._tests(plan, first=first)
 
     def _tests(self, plan: _Plan, *, first: bool) -> None:
-        """Tests 1, 2 and 4 and the clone; in the quick form test 1, and test 2 on the first plan of each engine."""
+        """Tests 1, 2 and 4 and the clone. The quick form leaves out 4 and the clone, and makes test 2 on the first plan
+        of each engine and where test 1 alarms or cannot be made."""
         bench, memory, reference = self.bench, self._memory(0, plan.space), plan.reference
-        self._test(plan, "capture", partial(bench.capture, bench.given, plan.plan, memory))
+        captured = self._test(plan, "capture", partial(bench.capture, bench.given, plan.plan, memory))
         self._test(plan, "capture_control", partial(bench.capture, self.builder, plan.plan, memory))
-        if first or not self.work.quick:
+        if first or not self.work.quick or captured is None or captured.error or capture_alarm(captured):
             self._test(plan, "held", partial(bench.held, bench.given, plan.plan, memory, reference))
             self._test(plan, "held_control", partial(bench.held, self.builder, plan.plan, memory, reference))
         if not self.work.quick and reference is not None:
-            memories = [[self._memory(BURST * t + i + 1, plan.space) for i in range(BURST)] for t in range(2)]
-            self._test(plan, "threads", partial(bench.threads, plan.plan, memories, reference))
+            self._test(plan, "threads", partial(bench.threads, plan.plan, self._bursts(plan.space), reference))
         if first and not self.work.quick:
             self._test(plan, "clone", partial(self._clone, plan, memory))
         self.wire.note("done", True, plan.key)
@@ -246,7 +251,7 @@ class _Problem:
         self._step("", "cudnnDestroy", self._drop_builder)
         stranger = self.session.handle(self.wire, self.session.third.stream)
         for plan in self._plans:
-            if plan.key not in self.work.destroyed_done and plan.space <= MOST_WORKSPACE:
+            if plan.runs and plan.key not in self.work.destroyed_done:
                 memory = self._memory(0, plan.space)
                 self._test(plan, "destroyed", partial(self._after_destruction, plan, memory))
         self.session.cudnn.cudnnDestroy(stranger)
@@ -285,16 +290,34 @@ class _Problem:
             self._memories[number] = memory
         return memory
 
+    def _bursts(self, space: int) -> list[list[Memory]]:
+        """For each of the two threads of test 4: outputs of its own for a burst, and one workspace."""
+        for thread in (1, 2):
+            lender = self._memory(thread, space)
+            kept = self._borrowers.get(thread, [])
+            if not kept or kept[0].lender is not lender:
+                for memory in kept:
+                    memory.close()
+                self._borrowers[thread] = [
+                    Memory(self.gpu, self.backend, self.graph.tensors, self.inputs, lender.space, lender)
+                    for _ in range(BURST - 1)
+                ]
+        return [[self._memories[thread], *self._borrowers[thread]] for thread in (1, 2)]
+
     def _drop_memories(self) -> None:
+        for borrowers in self._borrowers.values():
+            for memory in borrowers:
+                memory.close()
         for memory in self._memories.values():
             memory.close()
 
     # -- steps
 
-    def _test(self, plan: _Plan, name: str, test: Callable[[], Any]) -> None:
+    def _test(self, plan: _Plan, name: str, test: Callable[[], Any]) -> Any:
         seen = self._step(plan.key, name, test).value
         if seen is not None:
             self.wire.note(name, msgspec.to_builtins(seen), plan.key)
+        return seen
 
     def _step(self, key: str, name: str, work: Callable[[], Any], *, must: bool = False) -> Answer:
         """One step: said before it is made, its status and reason after. Deadly ones are left out."""

@@ -30,7 +30,7 @@ class Record:
         self.plans: dict[str, dict[str, Any]] = {}
         self.notes: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.refused: dict[int, tuple[int, str, str]] = {}
-        self.proposed: dict[str, list[str]] = {}  # heuristic: keys of plans
+        self.proposed: dict[str, dict[str, None]] = {}  # heuristic: keys of plans, in its order
         self.ms: dict[str, float] = {}  # step: milliseconds, of the first time
         self.done: list[str] = []
         self.deadly: list[str] = []
@@ -65,7 +65,7 @@ class Record:
         elif name == "notes":
             self.notes[int(value[0])] = (tuple(value[1]), tuple(value[2]))
         elif name == "proposed":
-            self.proposed.setdefault(str(value), []).append(key)
+            self.proposed.setdefault(str(value), {})[key] = None
         elif name == "plan":
             engine, knobs, source, space = value
             plan = self._plan(key)
@@ -88,6 +88,8 @@ class Record:
         if key and name in ("engine", "build"):
             engine = int(key.split(" ", 1)[0][1:])
             self.refused.setdefault(engine, (step.status or 0, step.name, step.detail))
+        elif key and name in ("clone", "threads", "destroyed"):
+            self._plan(key).setdefault(name, {"error": reason})
         elif key:
             self._plan(key).setdefault("failure", f"{name}: {reason}")
         elif not name.startswith(("heuristics", "choice")):
@@ -103,8 +105,10 @@ class Record:
         if fate.kind == "timeout":
             self.error, self.finished = "the time was up", True
             return
-        if key:
-            self._plan(key)["died"] = f"{how} in step {name}"
+        if key and name in ("destroyed", "threads"):  # what programs should not do anyway: no fault of the engine
+            self._plan(key)[name] = {"error": how}
+        elif key:
+            self._plan(key).setdefault("died", f"{how} in step {name}")
         if step in UNSKIPPABLE or step in self.deadly or self.restarts >= MOST_RESTARTS:
             self.error, self.finished = f"{step or 'outside of any call'}: {how}", True
             return
@@ -160,7 +164,7 @@ class Record:
     def _building_anew(self) -> tuple[float | None, float | None]:
         """What a framework without a cloned plan pays: graph, heuristics and the first plan; and with every proposed
         plan built and run once to choose the fastest."""
-        keys = self.proposed.get("heuristics A", [])
+        keys = self.proposed.get("heuristics A", {})
         built = [self.plans[k] for k in keys if "run_ms" in self.plans.get(k, {})]
         if not built:
             return None, None

@@ -32,14 +32,24 @@ class Side:
 
 
 class Memory:
-    """Output and workspace of one execution, and the variant pack that names them beside the inputs."""
+    """Output and workspace of one execution, and the variant pack that names them beside the inputs.
+
+    Executions in one stream may share a workspace: `lender` is the memory whose workspace this one borrows.
+    """
 
     def __init__(
-        self, gpu: Gpu, backend: Backend, tensors: Sequence[Tensor], inputs: dict[int, int], space: int
+        self,
+        gpu: Gpu,
+        backend: Backend,
+        tensors: Sequence[Tensor],
+        inputs: dict[int, int],
+        space: int,
+        lender: Memory | None = None,
     ) -> None:
-        self.gpu, self.space = gpu, space
+        self.gpu, self.space, self.lender = gpu, space, lender
         self.size = sum(t.bytes for t in tensors if t.role == "output")
-        self.output, self.workspace = gpu.allocate(self.size), gpu.allocate(space)
+        self.output = gpu.allocate(self.size)
+        self.workspace: int = gpu.allocate(space) if lender is None else lender.workspace
         pointers = [self.output if t.role == "output" else inputs[t.uid] for t in tensors]
         self.pack = variant_pack(backend, [t.uid for t in tensors], pointers, self.workspace)
 
@@ -47,12 +57,17 @@ class Memory:
         """Returns the memory."""
         self.pack.close()
         self.gpu.free(self.output)
-        self.gpu.free(self.workspace)
+        if self.lender is None:
+            self.gpu.free(self.workspace)
 
     def clear(self) -> None:
         """Overwrites output and workspace with the mark."""
-        self.gpu.fill(self.output, UNTOUCHED, self.size)
+        self.clear_output()
         self.gpu.fill(self.workspace, UNTOUCHED, self.space)
+
+    def clear_output(self) -> None:
+        """Overwrites the output with the mark, so that no earlier plan's output passes for this one's."""
+        self.gpu.fill(self.output, UNTOUCHED, self.size)
 
     def read(self) -> bytes:
         """The output."""
@@ -155,6 +170,8 @@ class Bench:
             self.gpu.use_context()
             start.wait(10)
             for _ in range(ROUNDS):
+                for memory in memories:
+                    memory.clear_output()
                 for memory in memories:
                     self.execute(side, plan, memory)
                 self.gpu.synchronize(side.stream)

@@ -81,7 +81,7 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
 
 def _task(options: EngineOptions, record: Record) -> Task:
     """The arguments of body.py's `Work`."""
-    tested = [k for k, p in record.plans.items() if "destroyed" in p or str(p.get("died")).endswith("destroyed")]
+    tested = [k for k, p in record.plans.items() if "destroyed" in p]
     return Task(
         id=record.problem.id,
         body=BODY,

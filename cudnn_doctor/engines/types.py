@@ -103,7 +103,8 @@ class PlanFault(Base, frozen=True, kw_only=True):
 
     seen: PlanSeen
     verdict: PlanVerdict
-    why: str
+    why: str = ""  # of the verdict; empty when that is ok
+    remarks: tuple[str, ...] = ()  # what the other tests said
 
 
 class EngineRow(Base, frozen=True, kw_only=True):

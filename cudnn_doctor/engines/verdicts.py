@@ -77,6 +77,11 @@ def judge_plan(seen: PlanSeen) -> tuple[PlanVerdict, str]:
     return "ok", ""
 
 
+def alarmed(verdict: PlanVerdict) -> bool:
+    """Whether a test of the stream alarmed; the same alarm after the handle's destruction is no news then."""
+    return verdict in ("wrong-stream", "suspect")
+
+
 def destroyed_bad(seen: DestroyedSeen) -> str:
     """What went wrong after the plan's handle was destroyed; empty when nothing did."""
     if seen.error:
@@ -101,7 +106,8 @@ def engine_row(
     verdicts = [v for _, v, _ in judged]
     clones = [p.clone for p in seen if p.clone]
     times = [c.ms for c in clones if c.ms]
-    faults = [PlanFault(seen=p, verdict=v, why=why) for p, v, why in judged if v != "ok" or _remarkable(p)]
+    told = [PlanFault(seen=p, verdict=v, why=why, remarks=tuple(remarks(p))) for p, v, why in judged]
+    faults = [f for f in told if f.verdict != "ok" or f.remarks]
     return EngineRow(
         engine=engine,
         verdict=max(verdicts, key=lambda v: RANK[v]),
@@ -115,7 +121,7 @@ def engine_row(
         threads_tested=sum(1 for p in seen if p.threads),
         threads_differ=sum(1 for p in seen if p.threads and (p.threads.different or p.threads.error)),
         destroyed_tested=sum(1 for p in seen if p.destroyed),
-        destroyed_bad=sum(1 for p in seen if p.destroyed and destroyed_bad(p.destroyed)),
+        destroyed_bad=sum(1 for p, v, _ in judged if p.destroyed and destroyed_bad(p.destroyed) and not alarmed(v)),
         clones_right=sum(1 for c in clones if clone_right(c)),
         clones_wrong=sum(1 for c in clones if not clone_right(c)),
         clone_ms=round(median(times), 3) if times else None,
@@ -125,13 +131,19 @@ def engine_row(
     )
 
 
-def _remarkable(seen: PlanSeen) -> bool:
-    return bool(
-        (seen.threads and (seen.threads.different or seen.threads.error))
-        or (seen.destroyed and destroyed_bad(seen.destroyed))
-        or (seen.clone and not clone_right(seen.clone))
-        or (seen.capture and seen.capture.error)
-    )
+def remarks(seen: PlanSeen) -> list[str]:
+    """What is worth telling of a plan beside its verdict."""
+    found = []
+    if seen.threads and (seen.threads.different or seen.threads.error):
+        count = f"{seen.threads.different} of {seen.threads.runs} outputs differ when two threads share the plan"
+        found.append(f"two threads: {seen.threads.error}" if seen.threads.error else count)
+    if seen.destroyed and destroyed_bad(seen.destroyed):
+        found.append(f"after its handle was destroyed: {destroyed_bad(seen.destroyed)}")
+    if seen.clone and not clone_right(seen.clone):
+        found.append(f"clone: {seen.clone.error or 'not the same plan in the given stream'}")
+    if seen.capture and seen.capture.error:
+        found.append(f"not capturable: {seen.capture.error}")
+    return found
 
 
 def controls(plans: Iterable[PlanSeen]) -> tuple[Control, Control]:

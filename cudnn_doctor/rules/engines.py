@@ -90,9 +90,12 @@ def switches(operation: str, engine: int) -> list[Fix]:
     return fixes
 
 
-def _clone_fix(rows: list[_At], operation: str, engine: int) -> Fix:
+def _clone_fix(rows: list[_At], operation: str, engine: int) -> list[Fix]:
+    """The cure of MXNet PR 21104, unless a clone was tried here and did not cure it."""
     from cudnn_doctor.knowledge.load import knowledge
 
+    if any(at.row.clones_wrong for at in rows):
+        return []
     right, times = sum(at.row.clones_right for at in rows), [at.row.clone_ms for at in rows if at.row.clone_ms]
     anew = [at.part.anew_ms for at in rows if at.part.anew_ms]
     text = str(knowledge("engines")["clone"]["text"])
@@ -100,7 +103,7 @@ def _clone_fix(rows: list[_At], operation: str, engine: int) -> Fix:
         text += f" Tried here: {right} such clones ran in the right stream."
     if times and anew:
         text += f" A clone took {min(times):.1f} ms, building anew without measuring {min(anew):.1f} ms."
-    return Fix(text=text, verify=_verify(operation, engine))
+    return [Fix(text=text, verify=_verify(operation, engine))]
 
 
 # ---------------------------------------------------------------- the rules
@@ -139,10 +142,11 @@ def _example(row: EngineRow | None = None, **changes: Any) -> EnginesCase:
     owner="program",
     causes=("plan-handle-stream",),
     explain="""Every plan was built with one handle and executed with another one that has a stream of its own. In a
-relaxed capture of both streams the graph nodes must be in the given handle's stream; with that stream held, output and
-workspace must stay untouched until it is released. An engine that fails both keeps the handle of the plan's construction:
-programs that cache plans and share them between handles compute wrong results with it, without any error. The harness must
-see the same fault where it puts it itself (it executes with the wrong handle); where it does not, nothing is known.""",
+relaxed capture of both streams the graph nodes must be in the given handle's stream; with that stream held, output
+and workspace must stay untouched until it is released. An engine that fails both keeps the handle of the plan's
+construction: programs that cache plans and share them between handles compute wrong results with it, without any
+error. The harness must see the same fault where it puts it itself (it executes with the wrong handle); where it does
+not, nothing is known.""",
     source=MXNET,
     examples=lambda: (
         (
@@ -168,7 +172,7 @@ def plan_stream(case: Case) -> Iterator[Outcome]:
             _subject(operation, engine),
             f"Engine {engine} of {operation} ignores the stream of the handle that is given",
             evidence=_evidence(rows, "wrong_stream", ("wrong-stream",)),
-            fixes=[*switches(operation, engine), _clone_fix(rows, operation, engine)],
+            fixes=[*switches(operation, engine), *_clone_fix(rows, operation, engine)],
         )
     if wrong:
         return
@@ -202,8 +206,8 @@ def plan_stream(case: Case) -> Iterator[Outcome]:
     severity="warning",
     owner="program",
     causes=("plan-handle-stream",),
-    explain="""One of the two tests says that the plan leaves the stream of the given handle, and the other does not or
-could not be made. That is worth a closer look, not a verdict.""",
+    explain="""One of the two tests says that the plan leaves the stream of the given handle, and the other does not
+or could not be made. That is worth a closer look, not a verdict.""",
     source=MXNET,
     examples=lambda: (
         ("problem", _example(EngineRow(engine=5, verdict="suspect", plans=3, suspect=1, ok=2))),
@@ -231,8 +235,8 @@ def one_test_alarms(case: Case) -> Iterator[Outcome]:
     severity="warning",
     owner="environment",
     causes=("library-bug",),
-    explain="""A child process ended while it built or ran a plan of this engine: a signal, a lost context or no answer.
-A program that tries engines for the fastest one would end in the same way.""",
+    explain="""A child process ended while it built or ran a plan of this engine: a signal, a lost context or no
+answer. A program that tries engines for the fastest one would end in the same way.""",
     source="https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-graph-library.html",
     examples=lambda: (
         ("problem", _example(EngineRow(engine=7, verdict="crashed", plans=1, crashed=1))),
@@ -260,9 +264,9 @@ def engine_kills(case: Case) -> Iterator[Outcome]:
     severity="note",
     owner="program",
     causes=("handle-shared-by-threads",),
-    explain="""Two threads, each with its own handle, stream and memory, executed one plan at the same time; an output was
-not bit for bit that of a serial run. The cuDNN team says that plans must not be shared between threads: this is that limit
-showing, not a fault of the machine.""",
+    explain="""Two threads, each with its own handle, stream and memory, executed one plan at the same time; an output
+was not bit for bit that of a serial run. The cuDNN team says that plans must not be shared between threads: this is
+that limit showing, not a fault of the machine.""",
     source=THREADS,
     examples=lambda: (
         ("problem", _example(EngineRow(engine=9, verdict="ok", plans=3, ok=3, threads_tested=3, threads_differ=1))),
@@ -287,8 +291,8 @@ def shared_plan(case: Case) -> Iterator[Outcome]:
     severity="note",
     owner="program",
     causes=("stream-or-handle-destroyed",),
-    explain="""The handle that built the plan was destroyed, a new handle was made, and the plan was executed with a third
-one: it failed, left the stream or gave another output. Plans of this engine must not outlive their handle.""",
+    explain="""The handle that built the plan was destroyed, a new handle was made, and the plan was executed with a
+third one: it failed, left the stream or gave another output. Plans of this engine must not outlive their handle.""",
     source=MXNET,
     examples=lambda: (
         ("problem", _example(EngineRow(engine=9, verdict="ok", plans=3, ok=3, destroyed_tested=3, destroyed_bad=3))),

@@ -235,6 +235,8 @@ static int refusal(Descriptor *d) {
         return n < 0 || n >= ENGINES ? BAD_PARAM : 0;
     }
     if (d->kind == PLAN && does(engine_of(d), "segv-build")) { volatile int *nowhere = NULL; *nowhere = 1; }
+    if (d->kind == PLAN && does(engine_of(d), "unsupported")) return NOT_SUPPORTED;
+    if (d->kind == PLAN && does(engine_of(d), "internal")) return INTERNAL;
     return 0;
 }
 int cudnnBackendFinalize(Descriptor *d) {
