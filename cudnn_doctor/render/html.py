@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model import Gpu, Report, value_or
+from cudnn_doctor.model import Finding, Gpu, Report, value_or
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, size, time
 from cudnn_doctor.render.html_parts import (
@@ -63,14 +63,11 @@ def _sections(report: Report, explanation: Explanation | None, rules: dict[str, 
     bad = summary.ordered(report.findings, "crashed", "error", "warning")
     notes = summary.ordered(report.findings, "note")
     yield _banner(report)
-    yield section(
-        "Overview",
-        table(
-            "How each part stands",
-            ("Part", "State", "Facts"),
-            ((c.name, badge(c.state), _lines(c.facts)) for c in summary.categories(report)),
-        ),
+    found = summary.categories(report)
+    parts = (
+        tag("li", tag("strong", c.name), tag("span", badge(c.state)), tag("div", _lines(c.facts) or "–")) for c in found
     )
+    yield section("Overview", tag("ul", *parts, class_="overview") if found else "")
     yield section(f"Problems ({len(bad)})", *(card(f, rules.get(f.code)) for f in bad))
     if explanation is not None:
         yield section("What the log says", explanation_part(explanation))
@@ -115,17 +112,22 @@ def _lines(facts: Sequence[str]) -> Markup:
 def _compatibility(report: Report) -> Markup:
     """Each answer of the compatibility rules, what it rests on beside it."""
     found = [f for f in report.findings if f.code.startswith("CD4") and f.status != "skipped"]
-    rows = (
-        (
-            one_line(f.subject) or "–",
-            badge(summary.state_of(f)),
-            join((tag("p", f"{f.code} {one_line(f.title)}"), _lines([f.detail] if f.detail else []))),
-            join(tag("p", code(e.value), tag("span", f" {one_line(e.source)}", class_="soft")) for e in f.evidence),
-        )
-        for f in sorted(found, key=lambda f: (f.subject, f.code))
-    )
-    return table("Loader rule, the wheel's own range and the tested table, each by itself",
-                 ("Of", "State", "Answer", "Rests on"), rows)  # fmt: skip
+    by_subject = sorted(found, key=lambda f: (f.subject, f.code))
+    rows = ((one_line(f.subject) or "–", badge(summary.state_of(f)), _answer(f)) for f in by_subject)
+    caption = "Loader rule, the wheel's own range and the tested table, each by itself"
+    return table(caption, ("Of", "State", "Answer and what it rests on"), rows, class_="wide")
+
+
+def _answer(finding: Finding) -> Markup:
+    detail = finding.detail if finding.title else ""
+    return join((
+        tag("p", f"{finding.code} {one_line(finding.title or finding.detail)}"),
+        tag("p", one_line(detail)) if detail else "",
+        *(
+            tag("p", code(e.value), f" from {one_line(e.source)}" if e.source else "", class_="soft small")
+            for e in finding.evidence
+        ),
+    ))  # fmt: skip
 
 
 def _copies(report: Report) -> Markup:

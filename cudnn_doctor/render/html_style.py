@@ -53,14 +53,17 @@ details { background: var(--card); border: 1px solid var(--line); border-radius:
 summary { cursor: pointer; font-weight: 600; }
 .card details { border: 0; padding: 0; margin: .5rem 0 0; }
 .card summary { font-weight: 400; color: var(--soft); }
-.bar { display: block; width: 100%; height: 2.1rem; }
+.bar { display: flex; height: 2.1rem; border: 1px solid var(--soft); border-radius: 6px; overflow: hidden; }
+.bar span { display: block; text-align: center; line-height: 2rem; overflow: hidden; color: #fff; font-weight: 600; }
 .key { display: inline-block; min-width: 1.7em; text-align: center; border-radius: 4px; color: #fff; font-weight: 600; }
-.seg0, .seg0 rect { background: #1d4ed8; fill: #1d4ed8; } .seg1, .seg1 rect { background: #9a3d06; fill: #9a3d06; }
-.seg2, .seg2 rect { background: #04694b; fill: #04694b; } .seg3, .seg3 rect { background: #6d28d9; fill: #6d28d9; }
-.seg4, .seg4 rect { background: #b01030; fill: #b01030; } .seg5, .seg5 rect { background: #0e6a66; fill: #0e6a66; }
-.rest, .rest rect { background: #4b5563; fill: #4b5563; }
-.bar text { fill: #fff; font: 600 14px system-ui, sans-serif; }
-.bar .frame { fill: none; stroke: var(--soft); stroke-width: 1; }
+.seg0 { background: #1d4ed8; } .seg1 { background: #9a3d06; } .seg2 { background: #04694b; }
+.seg3 { background: #6d28d9; } .seg4 { background: #b01030; } .seg5 { background: #0e6a66; }
+.rest { background: #4b5563; }
+.overview { list-style: none; padding: 0; border: 1px solid var(--line); border-radius: 10px; overflow: hidden; }
+.overview li { display: grid; grid-template-columns: 8.5rem 7rem 1fr; gap: .2rem .6rem; padding: .5rem .9rem;
+  background: var(--card); border-bottom: 1px solid var(--line); }
+.overview li:last-child { border-bottom: 0; }
+.overview p { margin: 0; }
 .picture { min-width: 42rem; width: 100%; height: auto; display: block; }
 .picture .box { fill: var(--card); stroke: var(--line); stroke-width: 1.5; }
 .picture .wins { fill: var(--ok-bg); stroke: var(--ok); stroke-width: 2; }
@@ -73,11 +76,16 @@ summary { cursor: pointer; font-weight: 600; }
 .picture .arrow { fill: var(--ok); }
 .heat td { text-align: center; min-width: 8rem; }
 .heat td .sub { display: block; font-size: .8rem; }
-@media (max-width: 40rem) { main { padding: .8rem .6rem 2rem; } th, td { padding: .35rem .45rem; } }
+@media (max-width: 40rem) {
+  main { padding: .8rem .6rem 2rem; } th, td { padding: .35rem .45rem; }
+  .overview li { grid-template-columns: 1fr auto; } .overview li div { grid-column: 1 / -1; }
+  .wide { min-width: 34rem; }
+}
 @media print {
   :root { --page: #fff; --card: #fff; } body { font-size: 11pt; } main { max-width: none; padding: 0; }
   details::details-content { content-visibility: visible; block-size: auto; }
-  pre, .card, tr { break-inside: avoid; } .scroll { overflow: visible; } .picture { min-width: 0; }
+  .bar span, .key, .badge { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  pre, .card, tr, li { break-inside: avoid; } .scroll { overflow: visible; } .picture { min-width: 0; }
 }
 """
 

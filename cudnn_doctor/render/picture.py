@@ -1,4 +1,4 @@
-"""Inline SVG: the cuDNN copies and who loads which, and a GPU's memory by process."""
+"""Pictures: the cuDNN copies and who loads which (inline SVG), and a GPU's memory by process (a bar)."""
 
 from __future__ import annotations
 
@@ -128,26 +128,16 @@ def memory_bar(gpu: Gpu) -> Markup:
 
 
 def _bar(gpu: Gpu, parts: Sequence[tuple[str, str, int]], total: int) -> Markup:
-    shown, x = [], 0.0
+    shown, left = [], 100.0
     for i, (kind, label, amount) in enumerate(parts):
-        width = round(1000 * min(amount / total, 1.0 - x / 1000), 2)
-        if width > 0:
-            number = (tag("text", str(i + 1), x=round(x + width / 2, 2), y=22, text_anchor="middle"),)
-            shown.append(
-                tag(
-                    "g",
-                    tag("title", f"{one_line(label)}: {size(amount)}"),
-                    tag("rect", x=round(x, 2), y=1, width=width, height=30),
-                    *(number if width > 40 else ()),
-                    class_=kind,
-                )
-            )
-        x += width
+        share = round(min(100 * amount / total, left), 2)
+        left -= share
+        if share > 0:
+            number = str(i + 1) if share >= 3 else ""  # narrower ones have no room for it
+            title = f"{one_line(label)}: {size(amount)}"
+            shown.append(tag("span", number, class_=kind, style=f"width: {share:.2f}%", title=title))
     label = f"Memory of GPU {gpu.index}: {size(sum(n for _, _, n in parts))} used of {size(total)}"
-    return tag(
-        "svg", *shown, tag("rect", x=0.5, y=0.5, width=999, height=31, class_="frame"),
-        class_="bar", viewBox="0 0 1000 32", preserveAspectRatio="none", role="img", aria_label=label,
-    )  # fmt: skip
+    return tag("div", *shown, class_="bar", role="img", aria_label=label)
 
 
 def _key(parts: Sequence[tuple[str, str, int]], free: int | None, total: int) -> Markup:
