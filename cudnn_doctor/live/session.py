@@ -1,8 +1,9 @@
-"""One child's libcuda and libcudnn behind the wire: what the bodies of scenarios work with. Child side."""
+"""One child's libcuda and libcudnn behind the wire: what the bodies of the states work with. Child side."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from typing import Any
 
@@ -20,22 +21,39 @@ class Session:
     def __init__(self, wire: Wire, args: dict[str, Any]) -> None:
         self.wire = wire
         self.device: int = args.get("device", 0)
-        self.library = self._load(args["cudnn"], args.get("preload", ()))
+        self.other_device: int = args.get("other_device", -1)
+        self._primary: dict[int, Any] = {}  # retained contexts by device
+        self._second: Any = None
+        self.library = self._load(args["cudnn"], args.get("preload", ()), tuple(args.get("hide", ())))
         self.bindings = self._start_driver()
 
     # -- opening
 
-    def _load(self, path: str, preload: Any) -> Cudnn:
+    def _load(self, path: str, preload: Any, hide: tuple[str, ...]) -> Cudnn:
         for other in preload:
             self._dlopen(other, ctypes.CDLL)
-        library = self._dlopen(path, Cudnn)
-        if library is None:
+        cudnn = self._dlopen_hiding(path, hide) if hide else self._dlopen(path, Cudnn)
+        if not isinstance(cudnn, Cudnn):
             raise StopTask
-        cudnn: Cudnn = library
         # The first call makes libcudnn.so.8 and 9 load their sub-libraries; they abort the process when they cannot.
         version = self.number("cudnnGetVersion", cudnn.cudnnGetVersion)
         self.major = version // 10000 if version >= 90000 else version // 1000
         return cudnn
+
+    def _dlopen_hiding(self, path: str, hide: tuple[str, ...]) -> Any:
+        """Opens cuDNN so that it cannot find what is in `hide` beside it.
+
+        $ORIGIN of a library opened as /proc/self/fd/N is /proc/self/fd, where no library lies: nothing is found by
+        RPATH or RUNPATH. Whatever is not hidden is opened beforehand the same way and then found by its soname.
+        """
+        folder = os.path.dirname(os.path.realpath(path))
+        names = sorted(n for n in os.listdir(folder) if n.startswith("libcudnn_") and ".so." in n)
+        first = ("graph", "ops_infer", "ops", "cnn_infer", "cnn")  # each needs those before it
+        names.sort(key=lambda n: next((i for i, f in enumerate(first) if n.startswith(f"libcudnn_{f}.")), len(first)))
+        for name in names:
+            if not name.startswith(hide):
+                self._dlopen(os.path.join(folder, name), lambda p: ctypes.CDLL(_by_descriptor(p)))
+        return self._dlopen(path, lambda p: Cudnn(_by_descriptor(p)))
 
     def _dlopen(self, path: str, load: Any) -> Any:
         self.wire.send(next=f"dlopen {path}")
@@ -49,7 +67,7 @@ class Session:
 
     def number(self, name: str, fn: Any) -> int:
         """A native call that returns a number and no status."""
-        self.wire.send(next=name)
+        self.wire.send(next=name, label="")
         value = int(fn())
         self.wire.send(did=name, value=value)
         return value
@@ -104,12 +122,27 @@ class Session:
             fn = getattr(self.library, name)
         return self.wire.call(name, fn, *args, label=label, must=must, decode=self.library.decode)
 
-    def primary(self) -> Any:
-        """The device's primary context, retained and made current."""
+    def primary(self, ordinal: int | None = None, *, again: bool = False) -> Any:
+        """A device's primary context made current; retained on first use, and `again` after a reset."""
+        ordinal = self.device if ordinal is None else ordinal
+        if ordinal not in self._primary or again:
+            device = self.cuda("cuDeviceGet", ordinal, must=True).value
+            self._primary[ordinal] = self.cuda("cuDevicePrimaryCtxRetain", device, must=True).value
+        self.cuda("cuCtxSetCurrent", self._primary[ordinal], must=True)
+        return self._primary[ordinal]
+
+    def new_context(self) -> Any:
+        """A context of its own on the device, now current."""
         device = self.cuda("cuDeviceGet", self.device, must=True).value
-        context = self.cuda("cuDevicePrimaryCtxRetain", device, must=True).value
-        self.cuda("cuCtxSetCurrent", context, must=True)
-        return context
+        return self.cuda("cuCtxCreate", device, must=True).value
+
+    def second_context(self) -> Any:
+        """A second context on the device, now current; made once a child, since making one takes 0.1 s."""
+        if self._second is None:
+            self._second = self.new_context()
+        else:
+            self.cuda("cuCtxSetCurrent", self._second, must=True)
+        return self._second
 
     def stream(self, label: str = "") -> int:
         """A new non-blocking stream of the current context."""
@@ -119,6 +152,49 @@ class Session:
         """A new cuDNN handle in the current context."""
         return int(self.cudnn("cudnnCreate", label=label, must=True).value)
 
+    def set_stream(self, handle: int, stream: int, label: str) -> Answer:
+        """`cudnnSetStream`."""
+        return self.cudnn("cudnnSetStream", handle, stream, label=label)
+
+    def destroy(self, handle: int, *streams: int) -> None:
+        """Frees a handle, then streams."""
+        self.cudnn("cudnnDestroy", handle)
+        for stream in streams:
+            self.cuda("cuStreamDestroy", stream)
+
+    # -- what several states do
+
+    def begin_capture(self, stream: int, mode: str) -> None:
+        """Begins to capture `stream`; `mode` is GLOBAL, THREAD_LOCAL or RELAXED."""
+        value = getattr(self.bindings.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{mode}")
+        self.cuda("cuStreamBeginCapture", stream, value, must=True)
+
+    def end_capture(self, stream: int, label: str) -> None:
+        """Ends the capture and drops its graph."""
+        ended = self.cuda("cuStreamEndCapture", stream, label=label)
+        if ended.status == 0 and int(ended.value):
+            self.cuda("cuGraphDestroy", ended.value)
+
+    def fill_memory(self) -> list[int]:
+        """Takes device memory until blocks of 1 MiB fail; returns the blocks."""
+        blocks: list[int] = []
+        size = 1 << 38
+        self.wire.send(next="cuMemAlloc", label="until it fails")
+        while size >= 1 << 20:
+            status, *memory = self.bindings.cuMemAlloc(size)
+            if int(status):
+                size //= 2
+            else:
+                blocks.append(int(memory[0]))
+        free, _total = self.cuda("cuMemGetInfo", must=True).values
+        self.wire.note("bytes free", free)
+        return blocks
+
+    def free_memory(self, blocks: list[int]) -> None:
+        """Gives back what `fill_memory` took."""
+        for block in blocks:
+            self.bindings.cuMemFree(block)
+
 
 def session(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> Session:
     """The child's session, opened by its first task."""
@@ -127,6 +203,21 @@ def session(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> Session
     opened: Session = shared["session"]
     opened.wire = wire
     return opened
+
+
+def bare_create(wire: Wire, args: dict[str, Any]) -> None:
+    """cuInit and cudnnCreate, whatever they answer: for states without a device."""
+    library = Cudnn(args["cudnn"])
+    wire.send(next="cudnnGetVersion")
+    wire.send(did="cudnnGetVersion", value=int(library.cudnnGetVersion()))
+    libcuda = Libcuda()
+    wire.call("cuInit", libcuda.init, label="cuInit", decode=libcuda.decode)
+    wire.call("cudnnCreate", library.create, label="cudnnCreate", decode=library.decode)
+
+
+def _by_descriptor(path: str) -> str:
+    """A name for an open file in which its folder does not appear."""
+    return f"/proc/self/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 
 def mapped_libraries() -> list[str]:

@@ -54,9 +54,9 @@ class Wire:
         except OSError:
             os._exit(LOST_CHANNEL)
 
-    def note(self, name: str, value: Any = None, detail: str = "") -> None:
+    def note(self, name: str, value: Any = None, detail: str = "", label: str = "") -> None:
         """A fact that is no call: a count, a version, why something was left out."""
-        self.send(note=name, value=value, detail=detail)
+        self.send(note=name, value=value, detail=detail, label=label)
 
     def call(
         self,

@@ -6,6 +6,7 @@ Not one of the states of `reproduce`: it shows that the healthy way works here, 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from cudnn_doctor.live.session import Session, mapped_libraries, session
@@ -53,13 +54,14 @@ def run(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> None:
     s.cudnn("cudnnSetStream", handle, stream, must=True)
     got = s.cudnn("cudnnGetStream", handle, must=True).value
     wire.note("stream kept", got == stream)
-    _convolve(s, handle, stream)
+    convolve(s, handle, stream)
     s.cudnn("cudnnDestroy", handle)
     s.cuda("cuStreamDestroy", stream)
     wire.note("libraries", mapped_libraries())
 
 
-def _convolve(s: Session, handle: int, stream: int) -> None:
+def convolve(s: Session, handle: int, stream: int, before: Callable[[], object] = lambda: None) -> None:
+    """The convolution on the handle's stream, compared with what is right. `before` is called just before it."""
     x_desc = s.cudnn("cudnnCreateTensorDescriptor", label="x", must=True).value
     y_desc = s.cudnn("cudnnCreateTensorDescriptor", label="y", must=True).value
     w_desc = s.cudnn("cudnnCreateFilterDescriptor", must=True).value
@@ -77,14 +79,15 @@ def _convolve(s: Session, handle: int, stream: int) -> None:
     s.cuda("cuMemcpyHtoDAsync", w, ctypes.addressof(host_w), W_BYTES, stream, label="w", must=True)
     one, zero = ctypes.byref(ctypes.c_float(1)), ctypes.byref(ctypes.c_float(0))
     convolution = (one, x_desc, x, w_desc, w, conv, IMPLICIT_GEMM, None, 0, zero, y_desc, y)
-    s.cudnn("cudnnConvolutionForward", handle, *convolution, must=True)
+    before()
+    s.cudnn("cudnnConvolutionForward", handle, *convolution, label="convolution", must=True)
     s.cuda("cuMemcpyDtoHAsync", ctypes.addressof(host_y), y, Y_BYTES, stream, must=True)
     s.cuda("cuStreamSynchronize", stream, must=True)
 
     right = expected_values()
     wrong = [i for i, (got, want) in enumerate(zip(host_y, right, strict=True)) if got != want]
     first = f"y[{wrong[0]}] is {host_y[wrong[0]]}, not {right[wrong[0]]}" if wrong else ""
-    s.wire.note("wrong values", len(wrong), first)
+    s.wire.note("wrong values", len(wrong), first, label="wrong values")
     for memory in (x, w, y):
         s.cuda("cuMemFree", memory)
     for name, descriptor in (("Tensor", x_desc), ("Tensor", y_desc), ("Filter", w_desc), ("Convolution", conv)):

@@ -1,0 +1,36 @@
+"""A kernel wrote to an address that is not its own; cuDNN afterwards."""
+
+from __future__ import annotations
+
+from cudnn_doctor.live.session import Session
+from cudnn_doctor.scenarios.base import Scenario, point
+from cudnn_doctor.scenarios.faults import after_fault
+
+SCENARIO = Scenario(
+    id="illegal-address",
+    summary="A kernel wrote to an address that is not its own; cudnnSetStream and cudnnCreate afterwards",
+    phrase="an earlier kernel that accessed an illegal address (700)",
+    shows="The context is poisoned: every later call fails, and cuDNN's status is only the messenger.",
+    cause="prior-cuda-fault",
+    danger="faults-context",
+    points=(
+        point("before", v8=0, v9=0),
+        point("fault", v8=700, v9=700),
+        point("own stream", v8=7, v9=2007, but={"9.14.0": None, "9.19.0": 4000}),
+        point("NULL stream", v8=7, v9=2007),
+        point("new handle", v8=4, v9=4000),
+    ),
+)
+# Leaves Xid 31 in the kernel log.
+HEAD = """"""
+BODY = """
+    .reg .u64 %address;
+    .reg .u32 %value;
+    mov.u64 %address, 16;
+    mov.u32 %value, 1;
+    st.global.u32 [%address], %value;
+"""
+
+
+def run(s: Session) -> None:
+    after_fault(s, BODY, HEAD)

@@ -1,0 +1,27 @@
+"""The handle of one device works while another is current."""
+
+from __future__ import annotations
+
+from cudnn_doctor.live.session import Session
+from cudnn_doctor.scenarios.base import Scenario, point
+from cudnn_doctor.scenarios.live_check import convolve
+
+SCENARIO = Scenario(
+    id="other-device-current",
+    summary="Handle, stream and memory on one GPU, another GPU current: cudnnSetStream, then a convolution",
+    phrase="another GPU being current while handle and stream belong together",
+    shows="NVIDIA asks that a handle's device stay current. cudnnSetStream does not mind; what the work itself does "
+    "is told here.",
+    cause="device-context-mixup",
+    danger="needs-two-gpus",
+    points=(point("own stream", v8=0, v9=0), point("convolution"), point("wrong values")),
+)
+
+
+def run(s: Session) -> None:
+    s.primary()
+    handle, stream = s.handle(), s.stream()
+    s.primary(s.other_device)
+    s.set_stream(handle, stream, "own stream")
+    s.primary()
+    convolve(s, handle, stream, before=lambda: s.primary(s.other_device))
