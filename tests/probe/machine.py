@@ -10,6 +10,9 @@ from typing import Any
 
 import pynvml
 
+from cudnn_doctor.model import Gpu, Known
+from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
+
 MIB = 1 << 20
 UUID = "GPU-00000000-1111-2222-3333-444444444444"
 
@@ -135,3 +138,20 @@ def h200(**changes: Any) -> dict[str, Any]:
         "nvmlSystemGetProcessName": error(6),
         **changes,
     }
+
+
+def session(answers: dict[str, Any], timeout_s: float = 10.0) -> NvmlSession:
+    """An NVML session over a `FakeNvml`."""
+    return NvmlSession(module=FakeNvml(answers), timeout_s=timeout_s)
+
+
+def gpus(answers: dict[str, Any], root: Path = Path("/nonexistent")) -> tuple[Gpu, ...]:
+    """All GPUs that a `FakeNvml` shows."""
+    fact = probe_gpus(session(answers), root)
+    assert isinstance(fact, Known)
+    return fact.value
+
+
+def facts(gpu: Gpu) -> dict[str, Any]:
+    """A GPU's facts by name."""
+    return {name: getattr(gpu, name) for name in Gpu.__struct_fields__ if name != "index"}

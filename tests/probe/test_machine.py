@@ -33,7 +33,7 @@ begin = time.perf_counter()
 with NvmlSession() as nvml:
     facts = [probe_driver(nvml=nvml), probe_gpus(nvml), probe_host(), probe_xids()]
 ms = (time.perf_counter() - begin) * 1000
-loaded = sorted(m for m in ("pynvml", "subprocess", "dataclasses", "platform") if m in sys.modules)
+loaded = sorted(m for m in ("pynvml", "subprocess", "dataclasses") if m in sys.modules)
 print(json.dumps({{"ms": ms, "loaded": loaded, "facts": msgspec.to_builtins(facts)}}))
 """
 
@@ -78,16 +78,13 @@ def test_this_machine() -> None:
         why = "no libnvidia-ml.so.1 in LD_LIBRARY_PATH, ld.so.cache and the default folders"
         assert driver.nvml == driver.version == gpus == Absent(reason="not-found", detail=why)
         assert driver.device_nodes == Known(value=(), source="/dev")
-        assert driver.kernel_module == Absent(
-            reason="not-found",
-            detail="neither /proc/driver/nvidia/version nor /sys/module/nvidia/version: no nvidia kernel module is loaded",
-        )
+        assert isinstance(driver.kernel_module, Absent)
+        assert driver.kernel_module.reason == "not-found"
+        assert driver.libcuda == ()
 
 
 def test_nothing_of_cuda_is_loaded_into_this_process() -> None:
-    code = (
-        "facts = None\n" + ALL.format(repository=str(REPOSITORY), prelude="") + "print(open('/proc/self/maps').read())"
-    )
+    code = ALL.format(repository=str(REPOSITORY), prelude="") + "print(open('/proc/self/maps').read())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     mapped = {line.split()[-1] for line in done.stdout.splitlines() if " /" in line}
     assert [path for path in mapped if "libcuda.so" in path or "libcudnn" in path or "libcudart" in path] == []
