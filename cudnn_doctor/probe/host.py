@@ -120,8 +120,11 @@ def _container(root: Path, environ: Mapping[str, str]) -> Known[str] | Absent:
             return known(kind, manager)
     if environ.get("container"):
         return known(clean(environ["container"]), "variable container")
-    groups = read(root, "/proc/1/cgroup")
+    groups = guard(lambda: known(read(root, "/proc/1/cgroup"), "/proc/1/cgroup"))  # refused under hidepid
     for mark, kind in _CGROUP_NAMES:
-        if mark in groups:
-            return known(kind, "/proc/1/cgroup")
+        if isinstance(groups, Known) and mark in groups.value:
+            return known(kind, groups.source)
+    mounts = "/proc/self/mountinfo"  # containerd and enroot with a cgroup namespace leave no other mark
+    if re.search(r"^\S+ \S+ \S+ \S+ / .* - overlay ", read(root, mounts), re.MULTILINE):
+        return known("container", f"{mounts}: the root file system is an overlay")
     return known("none", "no mark of a container runtime")

@@ -14,8 +14,10 @@ from cudnn_doctor.probe.cgroups import probe_memory_limit
 from cudnn_doctor.probe.environment import ALLOWED, allowed_variables
 from cudnn_doctor.probe.host import probe_host, probe_limits
 from cudnn_doctor.probe.processes import command_name, probe_mps
-from tests.probe.machine import link, put
+from tests.probe.machine import put
 
+DISK = "25 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
+OVERLAY = "812 730 0:57 / / rw,relatime master:300 - overlay overlay rw,lowerdir=/var/lib/x/1/fs\n"
 UBUNTU = 'PRETTY_NAME="Ubuntu 24.04.3 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\n'
 VERSION = "Linux version 6.18.44-fc-v973-gpu (builder@sandboxing) #1 SMP PREEMPT_DYNAMIC @0\n"
 WSL = "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1) #1 SMP\n"
@@ -29,6 +31,7 @@ def machine(root: Path) -> Path:
             "/proc/version": VERSION,
             "/proc/sys/kernel/osrelease": "6.18.44-fc-v973-gpu\n",
             "/proc/1/cgroup": "0::/init.scope\n",
+            "/proc/self/mountinfo": DISK,
         },
     )
 
@@ -51,7 +54,7 @@ def test_empty_machine(tmp_path: Path) -> None:
     no_file = "{}: No such file or directory"
     assert host.kernel == Absent(reason="not-found", detail=no_file.format("/proc/sys/kernel/osrelease"))
     assert host.wsl == Absent(reason="not-found", detail=no_file.format("/proc/version"))
-    assert host.container == Absent(reason="not-found", detail=no_file.format("/proc/1/cgroup"))
+    assert host.container == Absent(reason="not-found", detail=no_file.format("/proc/self/mountinfo"))
     assert host.limits.cgroup_memory == Absent(reason="not-found", detail=no_file.format("/proc/self/cgroup"))
 
 
@@ -85,6 +88,18 @@ def test_os_release_without_name(tmp_path: Path) -> None:
         ({"/proc/1/cgroup": "4:memory:/docker/0123456789ab\n"}, {}, "docker", "/proc/1/cgroup"),
         ({"/proc/1/cgroup": "0::/kubepods.slice/docker-0.scope\n"}, {}, "kubernetes", "/proc/1/cgroup"),
         ({"/proc/1/cgroup": "0::/machine.slice/libpod-0.scope\n"}, {}, "podman", "/proc/1/cgroup"),
+        (
+            {"/proc/self/mountinfo": OVERLAY},
+            {},
+            "container",
+            "/proc/self/mountinfo: the root file system is an overlay",
+        ),
+        (
+            {"/proc/self/mountinfo": DISK + OVERLAY.replace(" / / ", " / /var/lib/docker/overlay2/x/merged ")},
+            {},
+            "none",
+            "no mark of a container runtime",
+        ),
         ({"/run/systemd/container": "wsl\n"}, {}, "none", "no mark of a container runtime"),
     ],
 )
@@ -195,14 +210,6 @@ def test_limit_that_is_no_number(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- MPS
 
 PIPES = "/tmp/nvidia-mps"
-
-
-def own_namespace(root: Path, inode: str = "") -> None:
-    """A /proc/self/ns/pid; the real one of this process, or a file, which stands for another namespace."""
-    if inode:
-        put(root, {"/proc/self/ns/pid": inode})
-    else:
-        link(root, "/proc/self/ns/pid", "/proc/self/ns/pid")
 
 
 def daemon(root: Path, pid: int, name: str) -> None:
