@@ -17,6 +17,7 @@ from functools import lru_cache
 # HTML documents that hold one do not parse.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _CI_COMMAND = re.compile(r"(?m)^(\s*):(?=:)|##(?=\w*\[)")
+_WORD = re.compile(r"(?:`[^`\n]{1,60}`|\S)+")
 _DOWNGRADE = {0x2013: "-", 0x2014: "-", 0x2026: "...", 0x2192: "->", 0x00D7: "x", 0x2018: "'", 0x2019: "'"}
 
 
@@ -70,11 +71,11 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Lines of at most `width` cells, broken at spaces only: a path or a command longer than that stays whole, so that
-    it can be copied. Line breaks in `text` are kept; an empty text gives one empty line."""
+    """Lines of at most `width` cells, broken at spaces only: a path, or a short command between backticks, stays whole,
+    so that it can be copied. Line breaks in `text` are kept; an empty text gives one empty line."""
     for paragraph in text.split("\n"):
         line, used = "", 0
-        for word in paragraph.split():
+        for word in _WORD.findall(paragraph):
             n = cells(word)
             if line and used + 1 + n > width:
                 yield line
