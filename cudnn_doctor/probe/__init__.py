@@ -92,9 +92,13 @@ def _libraries(
     packages = guard("packages", lambda: package_probe.probe_packages(patient), lambda a: a)
     overwrites = guard("overwrites", lambda: package_probe.probe_overwrites(patient, packages), lambda _: ())
     found = guard("frameworks", lambda: frameworks.probe_frameworks(patient, packages), lambda _: ())
-    copies = guard("cuDNN copies", lambda: cudnn_copies.find_cudnn(patient, environ, root), lambda _: ())
+    copies = guard(
+        "cuDNN copies", lambda: cudnn_copies.find_cudnn(patient, environ, root, packages, found), lambda _: ()
+    )
     resolutions = guard("loader", lambda: loader.resolutions(patient, found, copies, environ, root), lambda _: ())
-    cuda = guard("CUDA libraries", lambda: cuda_libs.probe_cuda(patient, environ, root), lambda a: blank(Cuda, a))
+    cuda = guard(
+        "CUDA libraries", lambda: cuda_libs.probe_cuda(patient, environ, root, packages), lambda a: blank(Cuda, a)
+    )
     return Libraries(frameworks=found, cudnn=copies, resolutions=resolutions, cuda=cuda), packages, overwrites
 
 

@@ -166,7 +166,7 @@ def _load_jax(framework: Framework, soname: str, run: _Run) -> Found:
 
 
 def _load_tensorflow(framework: Framework, soname: str, run: _Run) -> Found:
-    """The extension module pulls in libtensorflow_framework, whose DsoLoader calls dlopen; up to 1.13 cuDNN is linked."""
+    """The extension module pulls in libtensorflow_framework, whose DsoLoader calls dlopen; 1.13 and older link it."""
     module = os.path.join(framework.location, "python/_pywrap_tensorflow_internal.so")
     if os.path.exists(module):
         run.process.open(module, run.interpreter)

@@ -18,16 +18,10 @@ _RELEVANT = (
     *("faster-whisper", "mxnet", "paddlepaddle", "keras", "triton", "numba", "pycuda", "tensorrt"),
 )
 _RELEVANT_IN_CONDA = ("cudnn", "libcudnn", "cuda", "libcublas", "libcuda", "libnv", "pytorch", "libtorch", "nccl")
-# Distributions that put libraries of one name into one folder, so that the one installed last wins.
-_FAMILIES = (
-    ("nvidia-",),
-    ("tensorflow", "tf-nightly"),
-    ("onnxruntime", "ort-"),
-    ("cupy",),
-    ("mxnet",),
-    ("paddlepaddle",),
-    ("torch",),
-)
+# Distributions that put libraries of one name into one folder, so that the one installed last wins, have one stem.
+_STEMS = ("nvidia-", "tensorflow", "onnxruntime", "cupy", "mxnet", "paddlepaddle")
+_VARIANT = r"(-(cu\d+\w*|cuda\d+x?|gpu|cpu|intel|rocm|directml|training|nightly|mkl))+$"
+_SAME_AS = {"tf": "tensorflow", "ort": "onnxruntime"}
 _LIBRARY = (".dll", ".pyd")  # and whatever has ".so" in its name
 _HASHED = 64 << 20  # bytes of the largest file whose hash is taken
 
@@ -108,18 +102,20 @@ def probe_overwrites(patient: Patient, packages: Fact[tuple[Package, ...]]) -> t
     Only libraries count: shared `__init__.py` and headers harm nobody. Which distribution's files the disk holds is
     told by size, and by the hash of the smallest file where the sizes are equal.
     """
+    families: dict[tuple[str, str], list[Package]] = {}
+    for package in installed(packages):
+        stem = re.sub(_VARIANT, "", package.name)
+        stem = _SAME_AS.get(stem, stem)
+        if package.location in patient.site_packages and stem.startswith(_STEMS):
+            families.setdefault((package.location, stem), []).append(package)
     found = []
-    listed = [p for p in installed(packages) if p.location in patient.site_packages]
-    for family in _FAMILIES:
-        members = [p for p in listed if p.name.startswith(family)]
-        if len({(p.name, p.version) for p in members}) < 2:
-            continue
-        libraries = {p: {f: r for f, r in record(p).items() if _is_library(f)} for p in members}
-        for a, b in combinations(members, 2):
-            if a.location == b.location:
-                shared = {f for f in libraries[a].keys() & libraries[b].keys() if libraries[a][f] != libraries[b][f]}
+    for members in families.values():
+        if len(members) > 1:
+            claims = [(p, {f: r for f, r in record(p).items() if _is_library(f)}) for p in members]
+            for (a, record_a), (b, record_b) in combinations(claims, 2):
+                shared = {f for f in record_a.keys() & record_b.keys() if record_a[f] != record_b[f]}
                 if shared:
-                    found.append(_overwrite(a, b, libraries[a], libraries[b], shared))
+                    found.append(_overwrite(a, b, record_a, record_b, shared))
     return tuple(found)
 
 
