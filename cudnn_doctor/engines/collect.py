@@ -31,6 +31,7 @@ class Record:
         self.notes: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.refused: dict[int, tuple[int, str, str]] = {}
         self.proposed: dict[str, dict[str, None]] = {}  # heuristic: keys of plans, in its order
+        self.no_heuristic: dict[str, str] = {}
         self.ms: dict[str, float] = {}  # step: milliseconds, of the first time
         self.done: list[str] = []
         self.deadly: list[str] = []
@@ -92,7 +93,9 @@ class Record:
             self._plan(key).setdefault(name, {"error": reason})
         elif key:
             self._plan(key).setdefault("failure", f"{name}: {reason}")
-        elif not name.startswith(("heuristics", "choice")):
+        elif name.startswith("heuristics"):
+            self.no_heuristic.setdefault(name, reason)
+        elif not name.startswith("choice"):
             self.error = f"{step.call}: {reason}"
 
     def _plan(self, key: str) -> dict[str, Any]:
@@ -145,6 +148,7 @@ class Record:
             rows=rows,
             refusals=tuple(self._refusals(by_engine)),
             heuristics=tuple((mode, len(keys)) for mode, keys in self.proposed.items()),
+            heuristics_refused=tuple(self.no_heuristic.items()),
             anew_ms=best,
             autotune_ms=everything,
             error=self.error,
@@ -157,14 +161,13 @@ class Record:
             if engine not in by_engine:
                 groups.setdefault((status, name), []).append(engine)
         for (status, name), engines in sorted(groups.items()):
-            yield Refusal(
-                status=status, name=name, engines=tuple(sorted(engines)), example=self.refused[min(engines)][2]
-            )
+            example = max((self.refused[e][2] for e in engines), key=len)  # most say nothing but the call's name
+            yield Refusal(status=status, name=name, engines=tuple(sorted(engines)), example=example)
 
     def _building_anew(self) -> tuple[float | None, float | None]:
         """What a framework without a cloned plan pays: graph, heuristics and the first plan; and with every proposed
         plan built and run once to choose the fastest."""
-        keys = self.proposed.get("heuristics A", {})
+        keys = self.proposed.get("heuristics A", ())
         built = [self.plans[k] for k in keys if "run_ms" in self.plans.get(k, {})]
         if not built:
             return None, None

@@ -126,10 +126,10 @@ class Bench:
         timer.start()
         try:
             self.execute(side, plan, memory)
-            late = waited.is_set()
             self.gpu.synchronize(self.builder.stream)
             time.sleep(SETTLE)
-            early = not late and memory.touched()
+            touched = memory.touched()
+            late = waited.is_set()  # what was read after the release says nothing
         except BackendError as e:
             return HeldSeen(error=str(e))
         finally:
@@ -137,7 +137,7 @@ class Bench:
             self.gate.open()
             self.gpu.synchronize(self.given.stream)
         equal = None if reference is None else memory.read() == reference
-        return HeldSeen(early=early, equal=equal, waited=late)
+        return HeldSeen(early=touched and not late, equal=equal, waited=late)
 
     def threads(self, plan: BackendDescriptor, memories: Sequence[Sequence[Memory]], reference: bytes) -> ThreadsSeen:
         """Test 4: the given and the third side execute one plan at the same time, each into memory of its own."""

@@ -41,7 +41,7 @@ class HeldSeen(Base, frozen=True, kw_only=True):
 
     early: bool = False  # output or workspace changed while the stream was held
     equal: bool | None = None  # output afterwards equal to the reference; None: not comparable
-    waited: bool = False  # the call came back only after the release
+    waited: bool = False  # the call or the other stream's work came back only after the release: nothing was decided
     error: str = ""
 
 
@@ -151,6 +151,7 @@ class ProblemReport(Base, frozen=True, kw_only=True):
     rows: tuple[EngineRow, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     heuristics: tuple[tuple[str, int], ...] = ()  # mode, plans proposed
+    heuristics_refused: tuple[tuple[str, str], ...] = ()  # mode, why it proposed nothing
     anew_ms: float | None = None  # graph, heuristics and best plan; without measuring the plans
     autotune_ms: float | None = None  # the same with every proposed plan built and run once
     error: str = ""  # why it could not be examined (to the end)

@@ -17,6 +17,7 @@ from cudnn_doctor.engines.types import (
     PlanVerdict,
 )
 
+WAITS = "test 2 decided nothing: the call, or the work in the other stream, waits for the held stream"
 RANK: dict[PlanVerdict, int] = {"ok": 0, "unknown": 1, "crashed": 2, "suspect": 3, "wrong-stream": 4}
 
 
@@ -59,7 +60,7 @@ def judge_plan(seen: PlanSeen) -> tuple[PlanVerdict, str]:
         decided += 1
         alarms.append(capture_alarm(capture, control.given + control.plan + control.other))
     held, held_control = seen.held, seen.held_control
-    if held and held_control and not held.error and not held_control.error and not held.waited:
+    if held and held_control and not (held.error or held_control.error or held.waited or held_control.waited):
         if not held_control.early:
             return "unknown", "the held-stream control did not see the fault that was put there"
         decided += 1
@@ -67,8 +68,8 @@ def judge_plan(seen: PlanSeen) -> tuple[PlanVerdict, str]:
     raised = [a for a in alarms if a]
     if not decided:
         reasons = [e for e in (capture and capture.error, held and held.error) if e]
-        if held and held.waited:
-            reasons.append("the call itself waits for the given stream")
+        if (held and held.waited) or (held_control and held_control.waited):
+            reasons.append(WAITS)
         return "unknown", "; ".join(reasons) or "the tests did not come to an end"
     if len(raised) > 1:
         return "wrong-stream", "; ".join(raised)
@@ -141,6 +142,8 @@ def remarks(seen: PlanSeen) -> list[str]:
         found.append(f"after its handle was destroyed: {destroyed_bad(seen.destroyed)}")
     if seen.clone and not clone_right(seen.clone):
         found.append(f"clone: {seen.clone.error or 'not the same plan in the given stream'}")
+    if (seen.held and seen.held.waited) or (seen.held_control and seen.held_control.waited):
+        found.append(WAITS)
     if seen.capture and seen.capture.error:
         found.append(f"not capturable: {seen.capture.error}")
     return found
@@ -150,7 +153,7 @@ def controls(plans: Iterable[PlanSeen]) -> tuple[Control, Control]:
     """How often the fault was put there and seen, by capture and by the held stream."""
     all_plans = list(plans)
     captures = [p.capture_control for p in all_plans if p.capture_control and not p.capture_control.error]
-    held = [p.held_control for p in all_plans if p.held_control and not p.held_control.error]
+    held = [c for p in all_plans if (c := p.held_control) and not (c.error or c.waited)]
     return (
         Control(planted=len(captures), seen=sum(1 for c in captures if capture_alarm(c))),
         Control(planted=len(held), seen=sum(1 for h in held if h.early)),

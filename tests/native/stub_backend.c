@@ -9,6 +9,7 @@
  *   dead-handle     reads the plan's handle: crashes when that is destroyed
  *   no-capture      refuses to run in a capture
  *   waits           waits for the given stream before it queues
+ *   waits-other     waits, before it queues, for every stream that it was queued in before
  *   race            keeps its output pointer in the plan while it works
  *   random          gives other bits each time
  *   blind           is right, but its kernels are always counted in the given stream (a control that sees nothing)
@@ -273,7 +274,7 @@ int cudnnBackendGetAttribute(Descriptor *d, int name, int type, int64_t wanted, 
         return 0;
     }
     Attribute *a = find(d, name);
-    if (!a) { *count = 0; return name == 302 ? 0 : BAD_PARAM; }
+    if (!a || (name == 302 && !wanted)) { *count = 0; return name == 302 ? 0 : BAD_PARAM; }
     if (a->type != type) return BAD_PARAM;
     *count = a->count;
     for (int64_t i = 0; i < wanted && i < a->count; i++) {
@@ -315,6 +316,8 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
     if (does(engine, "default-stream")) stream = NULL;
     if (does(engine, "random")) seed = ++count;
     if (does(engine, "waits") && !of(stream)->capturing) cuStreamSynchronize(stream);
+    if (does(engine, "waits-other") && !of(stream)->capturing)
+        for (int i = 1; i < streams_used; i++) if (&pool[i] != stream) cuStreamSynchronize(&pool[i]);
     if (does(engine, "race")) {
         plan->state = to;
         usleep(300);
