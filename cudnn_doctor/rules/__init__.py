@@ -6,7 +6,14 @@ from importlib import import_module
 
 from cudnn_doctor.rules.base import Rule
 
-SUBJECTS = ("driver", "gpu", "cudnn", "compat", "environment", "live")
+SUBJECTS = (
+    *("driver", "nvml", "devices", "cuinit", "libcuda"),
+    *("gpu", "gpu_health"),
+    *("cudnn", "cudnn_files", "cudnn_load"),
+    "compat",
+    *("environment", "variables"),
+    *("live", "live_calls"),
+)
 CATEGORIES = {
     "CD1": "Driver",
     "CD2": "GPU",

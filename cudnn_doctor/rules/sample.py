@@ -237,30 +237,48 @@ def another_copy(version: str, directory: str, **changes: Any) -> CudnnCopy:
     return msgspec.structs.replace(copy, **changes)
 
 
+LIVE_CALLS = (
+    "cuInit",
+    "cuDevicePrimaryCtxRetain",
+    "cuStreamCreate",
+    "cudnnCreate",
+    "cudnnSetStream",
+    "cudnnGetStream",
+    "cudnnConvolutionForward",
+    "cuStreamSynchronize",
+)
+
+
+def live_steps(*, fails: str = "", status: int = 0, name: str = "", detail: str = "") -> tuple[Step, ...]:
+    """The steps of a live check; with `fails`, up to that call, which answers `status`."""
+    steps = [Step(call="cudnnGetVersion", value=91900)]
+    for call in LIVE_CALLS:
+        if call == fails:
+            return (*steps, Step(call=call, status=status, name=name, detail=detail, ms=1.0))
+        success = "CUDNN_STATUS_SUCCESS" if call.startswith("cudnn") else "CUDA_SUCCESS"
+        steps.append(Step(call=call, status=0, name=success, ms=1.0))
+    mapped = [f"{CUDNN_DIR}/libcudnn.so.9", f"{CUDNN_DIR}/libcudnn_graph.so.9", f"{CUDNN_DIR}/libcudnn_cnn.so.9"]
+    steps.insert(7, Step(call="stream kept", value=True))
+    return (*steps, Step(call="wrong values", value=0), Step(call="libraries", value=mapped))
+
+
 def live_check(**changes: Any) -> ScenarioResult:
-    """A live check that went well."""
-    calls = (
-        "cuInit",
-        "cuDevicePrimaryCtxRetain",
-        "cuStreamCreate",
-        "cudnnCreate",
-        "cudnnSetStream",
-        "cudnnGetStream",
-        "cudnnConvolutionForward",
-    )
+    """A live check that went well, with fields of its result replaced."""
     result = ScenarioResult(
         scenario="live-check",
         device=0,
         cudnn=f"{CUDNN_DIR}/libcudnn.so.9",
         cudnn_version="9.19.0",
         fate=Fate(kind="completed"),
-        steps=tuple(
-            Step(call=c, status=0, name="CUDNN_STATUS_SUCCESS" if c.startswith("cudnn") else "CUDA_SUCCESS", ms=1.0)
-            for c in calls
-        ),
+        steps=live_steps(),
         ms=420.0,
     )
     return msgspec.structs.replace(result, **changes)
+
+
+def live(**changes: Any) -> Case:
+    """The healthy machine with this live check alone."""
+    return sample(live=(live_check(**changes),))
 
 
 def sample(

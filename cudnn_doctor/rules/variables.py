@@ -74,7 +74,7 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
         yield problem(
             VISIBLE,
             f"Of '{seen.dropped}' CUDA reads only the number in front",
-            detail=f"CUDA shows {plural(len(seen.devices), 'GPU')} ({', '.join(seen.devices)}); commas part the entries.",
+            detail=f"CUDA shows the GPUs {', '.join(seen.devices)}. Commas part the entries.",
             evidence=evidence,
             fixes=fixes,
             severity="warning",
@@ -140,8 +140,8 @@ TRUE = ("1", "true", "yes", "on")
     causes=("harmless-noise",),
     explain="""Some variables switch off the very checks and messages that would explain a failure. They cure nothing:
 a version that does not fit fails later and less clearly.""",
-    source="torch/backends/cudnn/__init__.py, jax/_src/xla_bridge.py, MXNet env_var.md, tsl/platform/default/logging.cc "
-    "and the NVIDIA container toolkit",
+    source="torch/backends/cudnn/__init__.py, jax/_src/xla_bridge.py, MXNet's env_var.md, tsl's logging.cc, "
+    "NVIDIA container toolkit",
     examples=lambda: (
         ("problem", _set(TF_CPP_MIN_LOG_LEVEL="3")),
         ("problem", _set(JAX_SKIP_CUDA_CONSTRAINTS_CHECK="true")),
