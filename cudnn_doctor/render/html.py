@@ -110,12 +110,26 @@ def _lines(facts: Sequence[str]) -> Markup:
 
 
 def _compatibility(report: Report) -> Markup:
-    """Each answer of the compatibility rules, what it rests on beside it."""
+    """Three verdicts a framework, then each answer of the compatibility rules with what it rests on."""
+    questions = tuple(question for question, _ in summary.COMPATIBILITY)
+    verdicts = (
+        (one_line(subject), *(_verdict(f) for f in answers)) for subject, answers in summary.three_verdicts(report)
+    )
     found = [f for f in report.findings if f.code.startswith("CD4") and f.status != "skipped"]
     by_subject = sorted(found, key=lambda f: (f.subject, f.code))
     rows = ((one_line(f.subject) or "–", badge(summary.state_of(f)), _answer(f)) for f in by_subject)
-    caption = "Loader rule, the wheel's own range and the tested table, each by itself"
-    return table(caption, ("Of", "State", "Answer and what it rests on"), rows, class_="wide")
+    caption = "The cuDNN that each framework would load: three verdicts, of which only the first decides"
+    every = table("Each answer with its sources", ("Of", "State", "Answer and what it rests on"), rows, class_="wide")
+    return join((
+        table(caption, ("Framework", *questions), verdicts, class_="wide"),
+        folded("Every answer on compatibility", every),
+    ))  # fmt: skip
+
+
+def _verdict(finding: Finding | None) -> Markup:
+    if finding is None:
+        return tag("span", "– not judged", class_="soft")
+    return join((badge(summary.state_of(finding)), tag("p", one_line(finding.title or finding.detail))))
 
 
 def _answer(finding: Finding) -> Markup:

@@ -24,6 +24,12 @@ SIGNS: dict[summary.State, str] = {
     "skipped": "– skipped",
     "crashed": "☠ crashed",
 }
+VERDICTS = {
+    "cause-found": "Cause found",
+    "undetermined": "Undetermined",
+    "no-problem": "No problem",
+    "not-cudnn": "Not a matter of cuDNN",
+}
 OWNERS = {
     "node": "whoever runs this machine",
     "environment": "whoever runs this Python environment",
@@ -173,7 +179,7 @@ def explanation_part(explanation: Explanation) -> Markup:
     questions = [tag("li", q.text) for q in explanation.questions]
     remarks = [tag("p", text, class_="small soft") for text in (*explanation.doubts, *explanation.notes)]
     return join((
-        tag("p", tag("strong", f"{explanation.verdict}: "), explanation.summary),
+        tag("p", tag("strong", f"{VERDICTS[explanation.verdict]}: "), explanation.summary),
         *(_cause(c) for c in explanation.causes),
         *((tag("h3", "What to ask, the most decisive first"), tag("ol", *questions)) if questions else ()),
         table("What the log states", ("Fact", "Value"), facts),

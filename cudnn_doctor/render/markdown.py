@@ -144,6 +144,11 @@ def _details(report: Report) -> Iterator[str]:
     if s.resolutions:
         loads = ((text(r.consumer), code(r.wanted), _cell(r.real_path), code(r.step)) for r in s.resolutions)
         yield folded("Which cuDNN is loaded", table(("By", "Wanted", "File", "Step of the search"), loads))
+    verdicts = summary.three_verdicts(report)
+    if verdicts:
+        answers = ((text(subject), *map(_verdict, found)) for subject, found in verdicts)
+        questions = ("Framework", *(question for question, _ in summary.COMPATIBILITY))
+        yield folded("Compatibility of the cuDNN that is loaded", table(questions, answers))
     live = [r for r in report.scenarios if r.scenario == "live-check"]
     if live:
         runs = ((text(summary.live_subject(r)), text(summary.live_outcome(r)), time(r.ms)) for r in live)
@@ -165,6 +170,12 @@ def _details(report: Report) -> Iterator[str]:
         chosen = [f for f in report.findings if summary.state_of(f) == state]
         if chosen:
             yield folded(f"{title} ({len(chosen)})", bullets(map(_short, chosen)))
+
+
+def _verdict(finding: Finding | None) -> str:
+    if finding is None:
+        return "–"
+    return f"{SIGNS[summary.state_of(finding)]}: {text(finding.title or finding.detail)}"
 
 
 def _cell(fact: Fact[str]) -> str:

@@ -95,7 +95,10 @@ def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
         "message": {"text": visible(text)},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": "cudnn-doctor-report.json"}},
+                "physicalLocation": {
+                    "artifactLocation": {"uri": "cudnn-doctor-report.json"},
+                    "region": {"startLine": 1},
+                },
                 "logicalLocations": [
                     {"fullyQualifiedName": visible(p), "kind": "member"} for p in dict.fromkeys(pointers)
                 ],

@@ -117,6 +117,26 @@ def next_step(report: Report) -> str:
     return "See what could not be decided above; `cudnn-doctor check --verbose` shows every answer."
 
 
+# Three verdicts on one pair of framework and cuDNN: they can differ, and only the first decides whether it runs.
+COMPATIBILITY: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Would the framework accept it?", ("CD406", "CD407", "CD408")),
+    ("Does the wheel declare it?", ("CD409",)),
+    ("Is it in the tested table?", ("CD410",)),
+)
+
+
+def three_verdicts(report: Report) -> tuple[tuple[str, tuple[Finding | None, ...]], ...]:
+    """For each framework that was judged, the answer to each question; None where nothing was to be judged."""
+    codes = {code for _, group in COMPATIBILITY for code in group}
+    judged = [f for f in report.findings if f.code in codes and f.status != "skipped" and f.subject]
+    answers = []
+    for subject in dict.fromkeys(f.subject for f in judged):
+        own = [f for f in judged if f.subject == subject]
+        found = (ordered((f for f in own if f.code in group), *WORST_FIRST) for _, group in COMPATIBILITY)
+        answers.append((subject, tuple(f[0] if f else None for f in found)))
+    return tuple(answers)
+
+
 # ---------------------------------------------------------------- facts of each category
 
 
