@@ -1,0 +1,101 @@
+"""From the table to plain words: what can give 7 (2007) on this box and what cannot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from cudnn_doctor.model import ScenarioResult
+from cudnn_doctor.reproduce.compare import death
+from cudnn_doctor.reproduce.types import Conclusion, Copy, Device
+from cudnn_doctor.scenarios import scenarios
+from cudnn_doctor.scenarios.base import STREAM_MISMATCH
+
+CONTROL = "valid-stream"
+
+
+def conclusions(
+    results: Sequence[ScenarioResult], copies: Sequence[Copy], devices: Sequence[Device]
+) -> tuple[Conclusion, ...]:
+    """One for each copy on each device."""
+    return tuple(
+        _conclusion([r for r in results if r.cudnn == c.path and r.device == d.ordinal], c, d)
+        for c in copies
+        for d in devices
+    )
+
+
+def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -> Conclusion:
+    status = STREAM_MISMATCH[8 if copy.major < 9 else 9]
+    version = next((r.cudnn_version for r in results if r.cudnn_version), copy.version)
+    kinds: dict[str, list[str]] = {"can": [], "ends": [], "other": [], "cannot": []}
+    not_tried = []
+    for name in scenarios():
+        mine = [r for r in results if r.scenario == name]
+        ran = [r for r in mine if not r.skipped and r.fate.kind != "not-started"]
+        if not ran:
+            not_tried += [f"{name}: {r.skipped or r.fate.error}" for r in mine[:1]]
+        elif name != CONTROL:
+            kinds[_kind(ran, status)].append(name)
+    control = [r for r in results if r.scenario == CONTROL and not r.skipped]
+    found = Conclusion(
+        device=device.ordinal,
+        device_name=device.name,
+        cudnn=copy.path,
+        cudnn_version=version,
+        status=status,
+        control=all(_works(r) for r in control),
+        can=tuple(kinds["can"]),
+        ends=tuple(kinds["ends"]),
+        other=tuple(kinds["other"]),
+        cannot=tuple(kinds["cannot"]),
+        not_tried=tuple(not_tried),
+        text="",
+    )
+    return msgspec.structs.replace(found, text=_text(found))
+
+
+def _set_streams(result: ScenarioResult) -> list[int]:
+    return [s.status for s in result.steps if s.call == "cudnnSetStream" and s.status is not None]
+
+
+def _kind(ran: Sequence[ScenarioResult], status: int) -> str:
+    statuses = [s for r in ran for s in _set_streams(r)]
+    if status in statuses:
+        return "can"
+    if any(death(r) != "ok" for r in ran):
+        return "ends"
+    null_handle = {3, 2000}  # an answer of its own, and the right one
+    return "other" if any(s and s not in null_handle for s in statuses) else "cannot"
+
+
+def _works(result: ScenarioResult) -> bool:
+    statuses = _set_streams(result)
+    return result.fate.kind == "completed" and bool(statuses) and not any(statuses)
+
+
+def _text(c: Conclusion) -> str:
+    """The paragraph."""
+    place = f"On {c.device_name or f'GPU {c.device}'} with cuDNN {c.cudnn_version or '(version unknown)'}"
+    if not c.control:
+        return (
+            f"{place} even a valid stream does not work (state {CONTROL}): nothing else here means anything before "
+            "that is mended. `cudnn-doctor check` says what is wrong."
+        )
+    parts = [f"{place}, status {c.status} from cudnnSetStream "]
+    parts.append(f"can come from {_list(c.can)}." if c.can else "came from no state that was made.")
+    if c.ends:
+        parts.append(f" These end the process instead of answering: {_list(c.ends)}.")
+    if c.other:
+        parts.append(f" These fail with another status: {_list(c.other)}.")
+    if c.cannot:
+        parts.append(f" It cannot come from {_list(c.cannot)}.")
+    if c.not_tried:
+        parts.append(f" Not tried: {', '.join(t.split(':', 1)[0] for t in c.not_tried)}.")
+    return "".join(parts)
+
+
+def _list(names: Sequence[str]) -> str:
+    phrases = [scenarios()[n][1].phrase for n in names]
+    return "; ".join(phrases)

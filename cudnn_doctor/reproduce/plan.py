@@ -1,0 +1,195 @@
+"""Which states run in which child, and which do not run at all and why. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from cudnn_doctor.live.parent import Job, Task
+from cudnn_doctor.model import Base, Fact, Fate, Known, ScenarioResult
+from cudnn_doctor.reproduce.types import Copy, Device, Request
+from cudnn_doctor.scenarios import scenarios
+from cudnn_doctor.scenarios.base import Scenario
+
+CHILD_SECONDS = 20.0
+UNSEEN_MEMORY = 2 << 30  # bytes in use from which on someone must be there; an idle H200 shows 0.6 GiB
+CHILD_MEMORY = 1 << 30  # bytes of device memory that a child may take: a context and a handle of cuDNN 8
+
+
+class Phase(Base, frozen=True, kw_only=True):
+    """Jobs that may run at the same time, `width` of them at most. `quiet` waits until nothing of ours is left."""
+
+    jobs: tuple[Job, ...]
+    width: int
+
+
+class Plan(Base, frozen=True, kw_only=True):
+    """All of the work, and results for what is left out."""
+
+    phases: tuple[Phase, ...]
+    skipped: tuple[ScenarioResult, ...]
+
+
+class UnknownStateError(ValueError):
+    """The user named a state that there is not."""
+
+
+def make_plan(
+    request: Request, copies: Sequence[Copy], devices: Sequence[Device], mps: Fact[bool], environ: Mapping[str, str]
+) -> Plan:
+    """Shared children first, then those that end their process, memory alone and one at a time, faults last.
+
+    Raises:
+        UnknownStateError: a state is asked for that there is not.
+    """
+    wanted = _wanted(request)
+    skipped: list[ScenarioResult] = []
+    together: list[Job] = []
+    memory: list[Job] = []
+    faults: list[Job] = []
+    for copy in copies:
+        for device in devices:
+            chosen: list[tuple[str, Scenario]] = []
+            for module, state in wanted:
+                why = _refusal(state, request, copy, device, devices, mps)
+                if why:
+                    skipped.append(_skipped(state, copy, device, why))
+                else:
+                    chosen.append((module, state))
+            shared = [c for c in chosen if c[1].shares_a_child]
+            if shared:
+                together.append(_job(shared, request.repeat, copy, device, devices, environ))
+            for module, state in (c for c in chosen if not c[1].shares_a_child):
+                where = {"fills-memory": memory, "faults-context": faults}.get(state.danger, together)
+                for _ in range(request.repeat):
+                    where.append(_job([(module, state)], 1, copy, device, devices, environ))
+    width = _width(devices)
+    phases = [Phase(jobs=tuple(together), width=width)]
+    phases += [Phase(jobs=(job,), width=1) for job in memory]
+    phases.append(Phase(jobs=tuple(faults), width=width))
+    return Plan(phases=tuple(p for p in phases if p.jobs), skipped=tuple(skipped))
+
+
+def _wanted(request: Request) -> list[tuple[str, Scenario]]:
+    known = scenarios()
+    for name in request.states:
+        if name not in known:
+            raise UnknownStateError(
+                f"there is no state {name!r}; `cudnn-doctor reproduce --list` shows all {len(known)} of them."
+            )
+    return [known[i] for i in known if not request.states or i in request.states]
+
+
+def _refusal(
+    state: Scenario, request: Request, copy: Copy, device: Device, devices: Sequence[Device], mps: Fact[bool]
+) -> str:
+    """Why a state is not run; "" when it is. Faults under MPS would kill every client of the server, full memory
+    every other user of the GPU."""
+    if copy.major not in state.majors:
+        return f"cuDNN {copy.major} does not have it"
+    if state.second_copy and not copy.other:
+        return f"needs a second cuDNN {copy.major} of another version on this machine"
+    if state.id == "cublas-missing" and copy.cublas_in_cache:
+        return f"the loader finds {copy.cublas_in_cache} whatever the environment says"
+    if state.danger == "needs-two-gpus" and len(devices) < 2:
+        return "needs two GPUs"
+    if state.danger == "faults-context":
+        return _fault_refusal(request, mps)
+    if state.danger == "fills-memory":
+        return _memory_refusal(request, device, mps)
+    return ""
+
+
+def _fault_refusal(request: Request, mps: Fact[bool]) -> str:
+    if not request.faults:
+        return "not asked for: --faults (leaves an Xid line in the kernel log)"
+    if not isinstance(mps, Known):
+        return f"refused: whether MPS runs could not be read ({mps.detail or mps.reason})"
+    return f"refused: MPS runs, and a fault would end all its clients ({mps.source})" if mps.value else ""
+
+
+def _memory_refusal(request: Request, device: Device, mps: Fact[bool]) -> str:
+    if not request.memory:
+        return "not asked for: --memory (fills the GPU's memory for a second)"
+    if isinstance(mps, Known) and mps.value:
+        return f"refused: MPS runs, others share this GPU ({mps.source})"
+    if request.yes:
+        return ""
+    if not isinstance(device.users, Known):
+        why = device.users.detail or device.users.reason
+        return f"refused: who uses the GPU could not be read ({why}); --yes runs it all the same"
+    if device.users.value:
+        pids = ", ".join(str(p.pid) for p in device.users.value[:5])
+        others = len(device.users.value)
+        return f"refused: {others} other process(es) use the GPU (PID {pids}); --yes runs it all the same"
+    if isinstance(device.memory_used, Known) and device.memory_used.value > UNSEEN_MEMORY:
+        used = device.memory_used.value >> 20
+        return f"refused: {used} MiB of the GPU are in use though no process is visible; --yes runs it all the same"
+    return ""
+
+
+def _job(
+    states: Sequence[tuple[str, Scenario]],
+    repeat: int,
+    copy: Copy,
+    device: Device,
+    devices: Sequence[Device],
+    environ: Mapping[str, str],
+) -> Job:
+    env: dict[str, str] = {}
+    tasks = []
+    for turn in range(repeat):
+        for name, state in states:
+            module = import_module(f"cudnn_doctor.scenarios.{name}")
+            hide: tuple[str, ...] = getattr(module, "HIDE", ())
+            args = {"state": name, "device": device.ordinal, "cudnn": copy.path, "preload": copy.preload, "hide": hide}
+            if state.danger == "needs-two-gpus":
+                args["other_device"] = next(d.ordinal for d in devices if d.ordinal != device.ordinal)
+            if hide:
+                env["LD_LIBRARY_PATH"] = without(environ.get("LD_LIBRARY_PATH", ""), hide)
+                args["preload"] = tuple(p for p in copy.preload if not os.path.basename(p).startswith(hide))
+            if state.second_copy:
+                args["preload"] = (*copy.preload, os.path.join(copy.other, module.FIRST[copy.major]))
+            env.update(state.set_env)
+            tasks.append(
+                Task(id=f"{state.id}#{turn}" if turn else state.id, body="cudnn_doctor.scenarios.base:play", args=args)
+            )
+    return Job(
+        tasks=tuple(tasks),
+        device=device.ordinal,
+        set_env=env,
+        deadline=CHILD_SECONDS,
+        stack_limit=states[0][1].stack_limit,
+    )
+
+
+def without(path: str, names: tuple[str, ...]) -> str:
+    """A library path less the folders that hold one of the libraries in `names` (prefixes of file names)."""
+
+    def holds(folder: str) -> bool:
+        try:
+            return any(n.startswith(names) for n in os.listdir(folder))
+        except OSError:
+            return False
+
+    return ":".join(f for f in path.split(":") if f and not holds(f))
+
+
+def _width(devices: Sequence[Device]) -> int:
+    """Children at a time: the driver makes contexts one after the other anyway, and each takes memory."""
+    rooms = [d.memory_free.value // CHILD_MEMORY if isinstance(d.memory_free, Known) else 4 for d in devices]
+    return max(1, min(16, min(rooms, default=1) * len(devices)))
+
+
+def _skipped(state: Scenario, copy: Copy, device: Device, why: str) -> ScenarioResult:
+    return ScenarioResult(
+        scenario=state.id,
+        device=device.ordinal,
+        cudnn=copy.path,
+        cudnn_version=copy.version,
+        fate=Fate(kind="not-started"),
+        steps=(),
+        ms=0.0,
+        skipped=why,
+    )

@@ -1,0 +1,64 @@
+"""Runs a plan: children by phases, results judged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from cudnn_doctor.live.parent import Job, JobOutcome, run_jobs
+from cudnn_doctor.live.results import scenario_results
+from cudnn_doctor.model import Fact, ScenarioResult
+from cudnn_doctor.reproduce.compare import judged
+from cudnn_doctor.reproduce.plan import make_plan
+from cudnn_doctor.reproduce.types import Copy, Device, Request
+
+Progress = Callable[[int, int, str], None]  # states done, states in all, the state or child that ended
+
+
+def run_states(
+    request: Request,
+    copies: Sequence[Copy],
+    devices: Sequence[Device],
+    mps: Fact[bool],
+    environ: Mapping[str, str],
+    progress: Progress | None = None,
+) -> tuple[ScenarioResult, ...]:
+    """Every wanted state under every copy on every device.
+
+    Raises:
+        UnknownStateError: a state is asked for that there is not.
+    """
+    plan = make_plan(request, copies, devices, mps, environ)
+    until = time.monotonic() + request.timeout
+    total = sum(len(j.tasks) for p in plan.phases for j in p.jobs)
+    done = 0
+    results: list[ScenarioResult] = []
+
+    def hear(outcome: JobOutcome) -> None:
+        nonlocal done
+        done += sum(t.begun for t in outcome.tasks)
+        if progress:
+            progress(done, total, outcome.job.tasks[0].id)
+
+    for phase in plan.phases:
+        jobs: Sequence[Job] = phase.jobs
+        while jobs:
+            outcomes = run_jobs(jobs, deadline=max(0.0, until - time.monotonic()), width=phase.width, progress=hear)
+            jobs = [rest for o in outcomes if (rest := _left_over(o)) and time.monotonic() < until]
+            again = {t.id for j in jobs for t in j.tasks}
+            for outcome in outcomes:
+                begun = any(t.begun for t in outcome.tasks)
+                results += [r for r in scenario_results(outcome) if not (begun and r.scenario in again and not r.steps)]
+    renamed = (msgspec.structs.replace(r, scenario=r.scenario.split("#", 1)[0]) for r in results)
+    return tuple(judged(r) for r in (*renamed, *plan.skipped))
+
+
+def _left_over(outcome: JobOutcome) -> Job | None:
+    """The states of a shared child that died before their turn; they get another child."""
+    begun = [t.begun for t in outcome.tasks]
+    if not any(begun) or all(begun):
+        return None
+    job = outcome.job
+    return msgspec.structs.replace(job, tasks=tuple(t for t, b in zip(job.tasks, begun, strict=True) if not b))
