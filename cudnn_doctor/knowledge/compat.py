@@ -19,6 +19,7 @@ from cudnn_doctor.knowledge.versions import below, in_ranges, minor, numbers, pa
 from cudnn_doctor.model import Severity
 
 __all__ = [
+    "LABELS",
     "Judgement",
     "Service",
     "built_cudnn",
@@ -39,6 +40,16 @@ __all__ = [
 ]
 
 Service = Literal["native", "ptx", "none"]
+LABELS = {
+    "tensorflow": "TensorFlow",
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "mxnet": "MXNet",
+    "onnxruntime": "ONNX Runtime",
+    "ctranslate2": "CTranslate2",
+    "paddle": "PaddlePaddle",
+    "cupy": "CuPy",
+}
 
 
 # ---------------------------------------------------------------- framework against the cuDNN that it loads
@@ -62,19 +73,22 @@ def loader_rule(matrix: Matrix, framework: str, version: str, built: str, loaded
     `built` may be a major alone or "" (unknown). The rule's name is "loader:major", "loader:minor", "loader:exact".
     """
     row = matrix.loader_row(framework, version)
-    what = f"{framework} {version}"
+    what = f"{LABELS.get(framework, framework)} {version}"
     if row is None:
         return undecided("loader", f"how {what} compares cuDNN versions is not known here", matrix)
     if not built:
         return undecided("loader", f"the cuDNN that {what} was compiled with is not known", matrix, row.cited)
     have, want = numbers(loaded), numbers(built)
+    listed = matrix.framework(framework, version)
+    by_matrix = listed is not None and numbers(built)[:2] == numbers(listed.built_cudnn or "0")[:2]
+    sure = listed.built_confidence if listed and by_matrix and listed.built_confidence != "A" else None
     need = f"{want[0]}.{want[1]}" if len(want) > 1 else str(want[0])
 
     def refuse(rule: str, text: str) -> Judgement:
         if matrix.is_newer(framework, version):
             newest = matrix.newest(framework)
-            return undecided(rule, f"{text}, by the rule known up to {framework} {newest}", matrix, row.cited)
-        return judged("problem", rule, text, row)
+            return undecided(rule, f"{text}, by the rule known up to release {newest}", matrix, row.cited)
+        return judged("problem", rule, text, row, sure=sure)
 
     if have[0] != want[0]:
         text = f"{what} was compiled with cuDNN {need} and does not accept major {have[0]} ({loaded})"
@@ -92,7 +106,7 @@ def loader_rule(matrix: Matrix, framework: str, version: str, built: str, loaded
     if have[1] < want[1]:
         text = f"{what} was compiled with cuDNN {need} and needs that minor or a newer one, loaded is {loaded}"
         return refuse("loader:minor", text)
-    return judged("ok", "loader:minor", f"cuDNN {loaded} has the major of {need} and is not older", row)
+    return judged("ok", "loader:minor", f"{what}, compiled with cuDNN {need}, accepts {loaded}", row, sure=sure)
 
 
 def cautions(

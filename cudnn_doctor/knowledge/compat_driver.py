@@ -29,7 +29,7 @@ def driver_for_cuda(
     row = matrix.cuda_row(cuda)
     cuda = minor(cuda)
     if serves and numbers(serves)[:2] >= numbers(cuda):
-        text = f"driver {driver} itself serves CUDA up to {serves}; {cuda} is in use"
+        text = f"driver {driver} serves CUDA up to {serves}, so {cuda} too"
         return judged("ok", "driver:own", text, row or matrix.cuda[-1], sure="A")
     if row is None:
         newest = matrix.cuda[-1].cuda

@@ -14,7 +14,7 @@ from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Framework, Know
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, skip, unknown
 from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches, shown
 
-NAMES = frozenset({"cuDNN", "cuda-compat", "tensorflow", "torch", "jax", "mxnet", "onnxruntime", "ctranslate2", "cupy"})
+NAMES = frozenset({"cuDNN", "cuda-compat", "torch"})
 
 
 class Loaded(NamedTuple):
