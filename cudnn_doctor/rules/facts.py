@@ -76,7 +76,7 @@ def variable(case: Case, name: str) -> Evidence:
     value = case.snapshot.host.environment.get(name)
     if value is None:
         return Evidence(pointer=ENVIRONMENT, value=f"{name} is not set", source="environment")
-    return Evidence(pointer=f"{ENVIRONMENT}/{name}", value=value, source="environment")
+    return Evidence(pointer=f"{ENVIRONMENT}/{name}", value=value or "set and empty", source="environment")
 
 
 def gpus(case: Case) -> Iterator[tuple[str, str, Gpu]]:

@@ -131,10 +131,9 @@ def bad_memory(case: Case) -> Iterator[Outcome]:
             "retirement_pending": gpu.retirement_pending,
         }
         read = {field: fact for field, fact in facts.items() if isinstance(fact, Known)}
-        if not read:
-            yield unanswered(name, "Row remapping and page retirement", gpu.remap_failed)  # type: ignore[arg-type]
-            continue
         evidence = [shown(fact, f"{pointer}/{field}", f"{field} {fact.value}") for field, fact in read.items()]
+        absent = [fact for fact in facts.values() if isinstance(fact, Absent)]
+        unread = [fact for fact in absent if fact.reason != "not-supported"]  # a GPU has one of the two schemes
         failed = value_or(gpu.remap_failed, False)
         pending = value_or(gpu.remap_pending, False) or value_or(gpu.retirement_pending, False)
         if failed:
@@ -164,6 +163,8 @@ def bad_memory(case: Case) -> Iterator[Outcome]:
                     )
                 ],
             )
+        elif unread or not read:
+            yield unanswered(name, "Row remapping and page retirement", (unread or absent)[0])
         else:
             yield passed(name, "No bad memory is waiting or failed", evidence=evidence)
 

@@ -40,6 +40,7 @@ EX = "example"
 SITE = "/opt/venv/lib/python3.12/site-packages"
 CUDNN_DIR = f"{SITE}/nvidia/cudnn/lib"
 ABSENT = Absent(reason="not-found", detail=EX)
+UNSUPPORTED = Absent(reason="not-supported", detail=EX)
 
 
 def snapshot() -> Snapshot:
@@ -59,8 +60,8 @@ def snapshot() -> Snapshot:
         persistence=known(True, EX),
         ecc=known(True, EX),
         ecc_uncorrected=known(0, EX),
-        retired_pages=ABSENT,
-        retirement_pending=ABSENT,
+        retired_pages=UNSUPPORTED,
+        retirement_pending=UNSUPPORTED,
         remapped_rows=known(0, EX),
         remap_pending=known(False, EX),
         remap_failed=known(False, EX),
