@@ -163,10 +163,17 @@ def _dynamic(file: BinaryIO, header: _Header) -> Dynamic:
     )
 
 
+def _seek(file: BinaryIO, offset: int) -> None:
+    try:
+        file.seek(offset)
+    except (OSError, OverflowError) as e:
+        raise ValueError("an offset outside of the file") from e
+
+
 def _read(file: BinaryIO, offset: int, size: int, limit: int = _MAX_TABLE) -> bytes:
     if size > limit:
         raise ValueError(f"a table of {size} bytes")
-    file.seek(offset)
+    _seek(file, offset)
     data = file.read(size)
     if len(data) < size:
         raise ValueError("file too short")
@@ -176,7 +183,7 @@ def _read(file: BinaryIO, offset: int, size: int, limit: int = _MAX_TABLE) -> by
 def _string(file: BinaryIO, offset: int) -> str:
     data = b""
     while b"\0" not in data:
-        file.seek(offset + len(data))
+        _seek(file, offset + len(data))
         more = file.read(512)
         if not more or len(data) > _MAX_TABLE:
             raise ValueError("a string without end")

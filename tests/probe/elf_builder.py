@@ -29,11 +29,18 @@ int main(int count, char **names) {
   }
   char line[4096];
   FILE *maps = fopen("/proc/self/maps", "r");
-  while (fgets(line, sizeof line, maps)) { char *path = strchr(line, '/'); if (path && strstr(path, "libdoc")) fputs(path, stdout); }
+  while (fgets(line, sizeof line, maps)) {
+    char *path = strchr(line, '/');
+    if (path && strstr(path, "libdoc")) fputs(path, stdout);
+  }
   return 0;
 }
 """
-_ASKER = '#include <dlfcn.h>\n#include <stdio.h>\nvoid ask(void) { if (!dlopen("%s", RTLD_NOW)) fprintf(stderr, "%%s\\n", dlerror()); }\n'
+_ASKER = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+void ask(void) { if (!dlopen("%s", RTLD_NOW)) fprintf(stderr, "%%s\n", dlerror()); }
+"""
 
 
 def library(
@@ -45,13 +52,14 @@ def library(
     needed: Sequence[tuple[str, Path]] = (),
     asks_for: str = "",
     text: str = "",
+    flags: Sequence[str] = (),
 ) -> Path:
     """A shared library. `needed` are (soname, a file to link against) pairs; `asks_for` is what its `ask` dlopens."""
     source = text or (_ASKER % asks_for if asks_for else f"int marker_{abs(hash(str(path)))};\n")
-    flags = ["-shared", "-fPIC", *_tags(rpath, runpath), "-Wl,--no-as-needed"]
+    options = ["-shared", "-fPIC", *_tags(rpath, runpath), "-Wl,--no-as-needed", *flags]
     if soname:
-        flags.append(f"-Wl,-soname,{soname}")
-    return _compile(path, source, flags, [str(file) for _, file in needed])
+        options.append(f"-Wl,-soname,{soname}")
+    return _compile(path, source, options, [str(file) for _, file in needed])
 
 
 def program(path: Path, *, rpath: Sequence[str] = (), runpath: Sequence[str] = ()) -> Path:
@@ -61,7 +69,7 @@ def program(path: Path, *, rpath: Sequence[str] = (), runpath: Sequence[str] = (
 
 def loaded(executable: Path, names: Sequence[str], environ: Mapping[str, str], cwd: Path) -> tuple[set[str], str]:
     """Real paths of the libdoc files that a real process maps, and what it printed."""
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [str(executable), *names], env=dict(environ), cwd=cwd, capture_output=True, text=True, timeout=20, check=True
     )
     return set(done.stdout.split()), done.stderr
