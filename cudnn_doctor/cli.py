@@ -11,14 +11,30 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypedDict
 import typer
 
 from cudnn_doctor import __version__
+from cudnn_doctor.options import (
+    AllCudnn,
+    CheckFormat,
+    Device,
+    Env,
+    ExitStyle,
+    FailOn,
+    Force,
+    Live,
+    MatrixFile,
+    NoColor,
+    Only,
+    Output,
+    OwnerOption,
+    Quiet,
+    Replay,
+    Require,
+    Skip,
+    Timeout,
+)
 
 if TYPE_CHECKING:
     from cudnn_doctor.engine import Options
 
-CheckFormat = Literal["text", "json", "markdown", "junit", "sarif", "github"]
-SeverityName = Literal["note", "warning", "error"]
-OwnerName = Literal["node", "environment", "program"]
-Style = Literal["plain", "nagios"]
 
 app = typer.Typer(
     name="cudnn-doctor",
@@ -28,42 +44,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-# ---------------------------------------------------------------- options that several commands share
-
-Env = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="The Python environment to examine: a venv, a conda prefix, an interpreter."),
-]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to FILE.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text (also: NO_COLOR).")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing when healthy, one line a problem otherwise.")]
-Timeout = Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all live work together.")]
-MatrixFile = Annotated[
-    Path | None, typer.Option("--matrix", metavar="FILE", help="Your own rows, laid over compat_matrix.yaml.")
-]
-Live = Annotated[bool, typer.Option("--live/--no-live", help="Use the GPUs, in child processes.")]
-AllCudnn = Annotated[bool, typer.Option("--all-cudnn", help="Live check of every cuDNN copy, not only the winners.")]
-Device = Annotated[list[int] | None, typer.Option(metavar="N", help="CUDA device to use; repeatable.")]
-Only = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Only CD301, CD3 or a category; repeatable.")]
-Skip = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Leave out; repeatable.")]
-Require = Annotated[
-    list[str] | None,
-    typer.Option(metavar="WHAT", help="gpu, driver, cudnn, tensorflow, torch or jax must be there; repeatable."),
-]
-FailOn = Annotated[SeverityName, typer.Option(help="Least severity that makes exit 1.")]
-OwnerOption = Annotated[
-    OwnerName | None,
-    typer.Option("--owner", help="Judge only what the node's, environment's or program's owner must fix."),
-]
-ExitStyle = Annotated[
-    Style, typer.Option("--exit-style", help="plain: 0, 1, 2; nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
-]
-Replay = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Judge a snapshot or report from elsewhere; example:NAME for one that ships."),
-]
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,47 @@
+"""Options of the command line, each declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Style = Literal["plain", "nagios"]
+OwnerName = Literal["node", "environment", "program"]
+SeverityName = Literal["note", "warning", "error"]
+CheckFormat = Literal["text", "json", "markdown", "junit", "sarif", "github"]
+
+Env = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="The Python environment to examine: a venv, a conda prefix, an interpreter."),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to FILE.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text (also: NO_COLOR).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing when healthy, one line a problem otherwise.")]
+Timeout = Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all live work together.")]
+MatrixFile = Annotated[
+    Path | None, typer.Option("--matrix", metavar="FILE", help="Your own rows, laid over compat_matrix.yaml.")
+]
+Live = Annotated[bool, typer.Option("--live/--no-live", help="Use the GPUs, in child processes.")]
+AllCudnn = Annotated[bool, typer.Option("--all-cudnn", help="Live check of every cuDNN copy, not only the winners.")]
+Device = Annotated[list[int] | None, typer.Option(metavar="N", help="CUDA device to use; repeatable.")]
+Only = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Only CD301, CD3 or a category; repeatable.")]
+Skip = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Leave out; repeatable.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(metavar="WHAT", help="gpu, driver, cudnn, tensorflow, torch or jax must be there; repeatable."),
+]
+FailOn = Annotated[SeverityName, typer.Option(help="Least severity that makes exit 1.")]
+OwnerOption = Annotated[
+    OwnerName | None,
+    typer.Option("--owner", help="Judge only what the node's, environment's or program's owner must fix."),
+]
+ExitStyle = Annotated[
+    Style, typer.Option("--exit-style", help="plain: 0, 1, 2; nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
+]
+Replay = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Judge a snapshot or report from elsewhere; example:NAME for one that ships."),
+]
