@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -80,10 +81,29 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
         raise UsageError(str(e)) from e
     live = _Live(options, environ)
     snapshot = probe.collect(patient, environ, on_libraries=live.start)
+    if live.devices:
+        _prepare(options)
     live.join()
     driver = msgspec.structs.replace(snapshot.driver, init=live.driver)
     snapshot = msgspec.structs.replace(snapshot, driver=driver, cudnn=with_answers(snapshot.cudnn, live.answers))
     return Facts(snapshot=snapshot, scenarios=live.results)
+
+
+def _prepare(options: Options) -> None:
+    """Loads rules and matrix while the children work; a matrix that is wrong is told when it is used."""
+    from cudnn_doctor.knowledge.matrix import MatrixError
+    from cudnn_doctor.rules import all_rules
+
+    all_rules()
+    with suppress(MatrixError):
+        _matrix(options.matrix)
+
+
+@cache
+def _matrix(overlay: Path | None) -> Matrix:
+    from cudnn_doctor.knowledge.matrix import load_matrix
+
+    return load_matrix(overlay)
 
 
 class _Live:
@@ -94,16 +114,18 @@ class _Live:
         self.answers: Mapping[str, Answer] = {}
         self.driver: Fact[CudaInit] = NOT_EXAMINED
         self.results: tuple[ScenarioResult, ...] = ()
+        self.devices: tuple[int, ...] = ()
         self.error: BaseException | None = None
         self._threads: list[Thread] = []
 
     def start(self, libraries: Libraries) -> None:
         from cudnn_doctor.live.choose import choose_copies, devices_to_check
 
-        devices = devices_to_check(self.environ, self.options.devices) if self.options.live else ()
-        if devices:
+        if self.options.live:
+            self.devices = devices_to_check(self.environ, self.options.devices)
+        if self.devices:
             chosen = choose_copies(libraries, everything=self.options.all_cudnn)
-            self._run(partial(self._check, devices, chosen))
+            self._run(partial(self._check, self.devices, chosen))
         if libraries.cudnn:
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
         self._run(self._ask_driver)
@@ -189,7 +211,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     Raises:
         UsageError: `--only`, `--skip` or `--require` name nothing known, or the matrix file is inconsistent.
     """
-    from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix
+    from cudnn_doctor.knowledge.matrix import MatrixError
     from cudnn_doctor.rules import all_rules
     from cudnn_doctor.rules.base import Case
     from cudnn_doctor.select import select_rules
@@ -200,8 +222,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     loaded: list[Matrix] = []
 
     def load_once() -> Matrix:
-        if not loaded:
-            loaded.append(load_matrix(options.matrix))
+        loaded[:] = [_matrix(options.matrix)]
         return loaded[0]
 
     try:
