@@ -20,6 +20,7 @@ import msgspec
 from cudnn_doctor.engines.detectors import BURST, Bench, Memory, Side
 from cudnn_doctor.engines.gpu import STICKY, CudaError, Gpu
 from cudnn_doctor.engines.graphs import Graph, Tensor
+from cudnn_doctor.engines.keys import POISONED, engine_of, plan_key, step_name
 from cudnn_doctor.engines.plans import (
     build_plan,
     clone_plan,
@@ -28,7 +29,6 @@ from cudnn_doctor.engines.plans import (
     engine_for,
     plan_choice,
     plan_handle,
-    plan_key,
     read_choice,
     workspace_size,
 )
@@ -41,8 +41,6 @@ from cudnn_doctor.native.backend_enums import HeurMode
 from cudnn_doctor.native.cudnn import SUCCESS, Cudnn, dotted
 from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, BackendError, close_all, heuristics
 
-SEPARATOR = ": "  # between a plan's key and a step's name
-POISONED = 97  # exit code: a kernel faulted, the context is lost for everyone after
 MOST_WORKSPACE = 1 << 29  # bytes; plans that want more are left out: each of three runs needs its own
 MOST_CONFIGURATIONS = 256  # of one heuristic
 
@@ -119,7 +117,7 @@ class _Problem:
         self._borrowers: dict[int, list[Memory]] = {}
         self._seen: set[str] = set()  # keys that were proposed
         self._noted: set[int] = set()  # engines whose notes were read
-        self._tested: set[int] = set()  # engines of which a plan was tested
+        self._tested = {engine_of(key) for key in work.done}  # engines of which a plan was tested
         self._settled = 0  # plans that an earlier child settled
 
     def run(self) -> None:
@@ -224,9 +222,10 @@ class _Problem:
 
     def _reference(self, plan: _Plan, memory: Memory) -> bool:
         """Runs the plan twice in the ordinary way; its output is the reference where both agree."""
-        first = self._step(plan.key, "run", lambda: self.bench.run(self.builder, plan.plan, memory))
-        second = self._step(plan.key, "run again", lambda: self.bench.run(self.builder, plan.plan, memory))
-        if first.value is None or second.value is None:
+        run = partial(self.bench.run, self.builder, plan.plan, memory)
+        first = self._step(plan.key, "run", run)
+        second = Answer(-1, ()) if first.value is None else self._step(plan.key, "run again", run)
+        if second.value is None:
             return False
         if first.value == second.value:
             plan.reference = first.value
@@ -321,7 +320,7 @@ class _Problem:
 
     def _step(self, key: str, name: str, work: Callable[[], Any], *, must: bool = False) -> Answer:
         """One step: said before it is made, its status and reason after. Deadly ones are left out."""
-        step = f"{key}{SEPARATOR}{name}" if key else name
+        step = step_name(key, name)
         if step in self.work.deadly:
             return Answer(-1, ())
         reason: list[tuple[str, str]] = [("", "")]

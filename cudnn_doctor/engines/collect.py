@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
+from cudnn_doctor.engines.keys import POISONED, engine_of, split_step
 from cudnn_doctor.engines.problems import Problem
 from cudnn_doctor.engines.types import PlanSeen, ProblemReport, Refusal
 from cudnn_doctor.engines.verdicts import engine_row
 from cudnn_doctor.live.process import TaskOutcome
 from cudnn_doctor.model import Fate, Step
 
-SEPARATOR = ": "  # as body.py writes it; that module is not imported in the parent
-POISONED = 97
 TESTS = ("capture", "capture_control", "held", "held_control", "destroyed", "threads", "clone")
 MOST_RESTARTS = 12
 UNSKIPPABLE = ("", "cudnnCreate", "cudnnSetStream")  # a child that dies here would die here again
@@ -77,7 +76,7 @@ class Record:
             self._plan(key)[name] = value
 
     def _call(self, step: Step) -> None:
-        key, _, name = step.call.rpartition(SEPARATOR)
+        key, name = split_step(step.call)
         self.ms.setdefault(step.call, step.ms or 0.0)
         if not step.status:
             if key and name == "build":
@@ -87,8 +86,7 @@ class Record:
             return
         reason = f"{step.status} {step.name}{': ' + step.detail if step.detail else ''}"
         if key and name in ("engine", "build"):
-            engine = int(key.split(" ", 1)[0][1:])
-            self.refused.setdefault(engine, (step.status or 0, step.name, step.detail))
+            self.refused.setdefault(engine_of(key), (step.status or 0, step.name, step.detail))
         elif key and name in ("clone", "threads", "destroyed"):
             self._plan(key).setdefault(name, {"error": reason})
         elif key:
@@ -99,12 +97,12 @@ class Record:
             self.error = f"{step.call}: {reason}"
 
     def _plan(self, key: str) -> dict[str, Any]:
-        return self.plans.setdefault(key, {"key": key, "engine": int(key.split(" ", 1)[0][1:])})
+        return self.plans.setdefault(key, {"key": key, "engine": engine_of(key)})
 
     def _died(self, outcome: TaskOutcome, fate: Fate) -> None:
         how = how_it_died(outcome, fate)
         step = fate.last_step
-        key, _, name = step.rpartition(SEPARATOR)
+        key, name = split_step(step)
         if fate.kind == "timeout":
             self.error, self.finished = "the time was up", True
             return

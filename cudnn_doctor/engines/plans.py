@@ -15,11 +15,6 @@ MOST_KNOBS, MOST_NOTES = 64, 16  # the headers count 37 knob types in 8.9 and 46
 Knobs = tuple[tuple[int, int], ...]
 
 
-def plan_key(engine: int, knobs: Knobs) -> str:
-    """ "e17 k2=1 k5=0"."""
-    return " ".join([f"e{engine}", *(f"k{k}={v}" for k, v in knobs)])
-
-
 def engine_for(backend: Backend, graph: BackendDescriptor, index: int) -> BackendDescriptor:
     """The engine with this global index for a graph.
 

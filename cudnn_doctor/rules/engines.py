@@ -90,6 +90,12 @@ def switches(operation: str, engine: int) -> list[Fix]:
     return fixes
 
 
+def _fault() -> str:
+    from cudnn_doctor.knowledge.load import knowledge
+
+    return str(knowledge("engines")["fault"]["text"])
+
+
 def _clone_fix(rows: list[_At], operation: str, engine: int) -> list[Fix]:
     """The cure of MXNet PR 21104, unless a clone was tried here and did not cure it."""
     from cudnn_doctor.knowledge.load import knowledge
@@ -171,6 +177,7 @@ def plan_stream(case: Case) -> Iterator[Outcome]:
         yield problem(
             _subject(operation, engine),
             f"Engine {engine} of {operation} ignores the stream of the handle that is given",
+            detail=_fault(),
             evidence=_evidence(rows, "wrong_stream", ("wrong-stream",)),
             fixes=[*switches(operation, engine), *_clone_fix(rows, operation, engine)],
         )
