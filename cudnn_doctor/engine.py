@@ -14,7 +14,7 @@ import msgspec
 
 from cudnn_doctor import __version__, exits
 from cudnn_doctor.model import (
-    NOT_EXAMINED,
+    Absent,
     Base,
     CudaInit,
     Fact,
@@ -81,6 +81,8 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
         raise UsageError(str(e)) from e
     live = _Live(options, environ)
     snapshot = probe.collect(patient, environ, on_libraries=live.start)
+    if snapshot.driver.libcuda:
+        live.ask_driver()
     if live.devices:
         _prepare(options)
     live.join()
@@ -112,7 +114,7 @@ class _Live:
     def __init__(self, options: Options, environ: Mapping[str, str]) -> None:
         self.options, self.environ = options, environ
         self.answers: Mapping[str, Answer] = {}
-        self.driver: Fact[CudaInit] = NOT_EXAMINED
+        self.driver: Fact[CudaInit] = Absent(reason="not-found", detail="no libcuda.so.1 where the loader looks")
         self.results: tuple[ScenarioResult, ...] = ()
         self.devices: tuple[int, ...] = ()
         self.error: BaseException | None = None
@@ -128,6 +130,9 @@ class _Live:
             self._run(partial(self._check, self.devices, chosen))
         if libraries.cudnn:
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
+
+    def ask_driver(self) -> None:
+        """Starts the child that calls cuInit."""
         self._run(self._ask_driver)
 
     def join(self) -> None:
