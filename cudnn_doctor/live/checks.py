@@ -28,4 +28,4 @@ def live_check(
         for path, preload in copies
         for device in devices
     ]
-    return tuple(r for outcome in run_jobs(jobs, deadline=deadline) for r in scenario_results(outcome))
+    return tuple(r for outcome in run_jobs(jobs, deadline=deadline, linger=True) for r in scenario_results(outcome))

@@ -71,7 +71,13 @@ class Bindings:
             return "", ""
 
     def create_context(self, device: Any, flags: int = 0) -> tuple[Any, ...]:
-        """`cuCtxCreate`: its first parameter is new in the bindings for CUDA 13."""
-        if int(self.version.split(".", 1)[0]) >= 13:
-            return tuple(self.driver.cuCtxCreate(None, flags, device))
-        return tuple(self.driver.cuCtxCreate(flags, device))
+        """`cuCtxCreate`: its first parameter is new in the bindings for CUDA 13, and so is the driver function behind
+        it; every driver has the old one."""
+        try:
+            if int(self.version.split(".", 1)[0]) >= 13:
+                return tuple(self.driver.cuCtxCreate(None, flags, device))
+            return tuple(self.driver.cuCtxCreate(flags, device))
+        except RuntimeError:  # the driver is older than the bindings and lacks the function
+            context = ctypes.c_void_p()
+            status = int(ctypes.CDLL(LIBCUDA).cuCtxCreate_v2(ctypes.byref(context), flags, int(device)))
+            return status, self.driver.CUcontext(context.value or 0)

@@ -33,6 +33,22 @@ def death(result: ScenarioResult) -> str:
     ]
 
 
+def unmade(result: ScenarioResult) -> str:
+    """Why the state could not be made here: the driver refused a call that leads to it, or has no such call. "" when
+    it was made, or when the process ended."""
+    if result.fate.kind != "completed":
+        return ""
+    if result.fate.error:
+        return result.fate.error
+    last = next((s for s in reversed(result.steps) if s.status is not None), None)
+    driver = last is not None and last.call.startswith("cu") and not last.call.startswith("cudnn")
+    state = scenarios().get(result.scenario)
+    points = {p.label for p in state[1].points} if state else set()
+    if last is not None and driver and last.status and last.label not in points:
+        return f"{last.call} gave {last.status} {last.name} {last.detail}".rstrip()
+    return ""
+
+
 def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
@@ -73,7 +89,7 @@ def judged(result: ScenarioResult) -> ScenarioResult:
     for point in state.points:
         expected, _basis = expectation(point, result.cudnn_version)
         seen, _step = outcome_at(result, point.label)
-        verdicts.append(_verdict([seen], expected))
+        verdicts.append(_verdict([seen], expected, unmade(result)))
         if expected is not None:
             texts.append(f"{point.label}: {in_words(expected)}")
     if result.fate.kind != "completed" and not any(_died_at(result, p) for p in state.points):
@@ -87,8 +103,10 @@ def _died_at(result: ScenarioResult, point: Point) -> bool:
     return result.fate.last_label == point.label or isinstance(expected, NoneOf)
 
 
-def _verdict(seen: Sequence[str], expected: Expected) -> RowVerdict:
+def _verdict(seen: Sequence[str], expected: Expected, why_unmade: str) -> RowVerdict:
     reached = [s for s in seen if s]
+    if not reached and why_unmade:
+        return "not-reached"
     if isinstance(expected, NoneOf):
         return "as-expected" if all(agrees(s, expected) for s in reached) else "differs"
     if not reached:
@@ -120,6 +138,7 @@ def _row(state: Scenario, point: Point, group: Sequence[ScenarioResult]) -> Row 
     most = counts.most_common(1)[0][0] if counts else ""
     step = next((s for seen, s in pairs if seen == most and s), None)
     first = group[0]
+    why = next((w for r in group if (w := unmade(r))), "")
     status = step.status if step else None
     return Row(
         scenario=state.id,
@@ -133,7 +152,8 @@ def _row(state: Scenario, point: Point, group: Sequence[ScenarioResult]) -> Row 
         fate=death(first),
         expected=in_words(expected),
         basis=basis,
-        verdict=_verdict([seen for seen, _ in pairs], expected),
+        verdict=_verdict([seen for seen, _ in pairs], expected, why),
+        unmade="" if most else why,
         seen=dict(counts.most_common()),
         call=step.call if step else first.fate.last_step if most else "",
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from cudnn_doctor.model import ScenarioResult
-from cudnn_doctor.reproduce.compare import death
+from cudnn_doctor.model import ScenarioResult, Step
+from cudnn_doctor.reproduce.compare import death, unmade
 from cudnn_doctor.reproduce.types import Conclusion, Copy, Device
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import STREAM_MISMATCH
@@ -30,12 +30,14 @@ def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -
     status = STREAM_MISMATCH[8 if copy.major < 9 else 9]
     version = next((r.cudnn_version for r in results if r.cudnn_version), copy.version)
     kinds: dict[str, list[str]] = {"can": [], "ends": [], "other": [], "cannot": []}
-    not_tried = []
+    not_tried, failed = [], []
     for name in scenarios():
         mine = [r for r in results if r.scenario == name]
         ran = [r for r in mine if not r.skipped and r.fate.kind != "not-started"]
         if not ran:
             not_tried += [f"{name}: {r.skipped or r.fate.error}" for r in mine[:1]]
+        elif all(unmade(r) and not _set_streams(r) for r in ran):
+            failed.append(f"{name}: {unmade(ran[0])}")
         elif name != CONTROL:
             kinds[_kind(ran, status)].append(name)
     control = [r for r in results if r.scenario == CONTROL and not r.skipped]
@@ -50,24 +52,32 @@ def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -
         ends=tuple(kinds["ends"]),
         other=tuple(kinds["other"]),
         cannot=tuple(kinds["cannot"]),
+        unmade=tuple(failed),
         not_tried=tuple(not_tried),
         text="",
     )
-    return msgspec.structs.replace(found, text=_text(found))
+    how = {r.scenario: f"{s.status} from {s.call}" for r in results if (s := _failure(r))}
+    return msgspec.structs.replace(found, text=_text(found, how))
 
 
 def _set_streams(result: ScenarioResult) -> list[int]:
-    return [s.status for s in result.steps if s.call == "cudnnSetStream" and s.status is not None]
+    """Statuses of cudnnSetStream in the state itself; a "before" leads up to it."""
+    return [
+        s.status for s in result.steps if s.call == "cudnnSetStream" and s.status is not None and s.label != "before"
+    ]
 
 
 def _kind(ran: Sequence[ScenarioResult], status: int) -> str:
-    statuses = [s for r in ran for s in _set_streams(r)]
-    if status in statuses:
+    if any(status in _set_streams(r) for r in ran):
         return "can"
     if any(death(r) != "ok" for r in ran):
         return "ends"
-    null_handle = {3, 2000}  # an answer of its own, and the right one
-    return "other" if any(s and s not in null_handle for s in statuses) else "cannot"
+    return "other" if any(_failure(r) for r in ran) else "cannot"
+
+
+def _failure(result: ScenarioResult) -> Step | None:
+    """The first call of cuDNN, or loading it, that failed."""
+    return next((s for s in result.steps if s.status and s.call.startswith(("cudnn", "dlopen"))), None)
 
 
 def _works(result: ScenarioResult) -> bool:
@@ -75,7 +85,7 @@ def _works(result: ScenarioResult) -> bool:
     return result.fate.kind == "completed" and bool(statuses) and not any(statuses)
 
 
-def _text(c: Conclusion) -> str:
+def _text(c: Conclusion, how: Mapping[str, str]) -> str:
     """The paragraph."""
     place = f"On {c.device_name or f'GPU {c.device}'} with cuDNN {c.cudnn_version or '(version unknown)'}"
     if not c.control:
@@ -88,9 +98,12 @@ def _text(c: Conclusion) -> str:
     if c.ends:
         parts.append(f" These end the process instead of answering: {_list(c.ends)}.")
     if c.other:
-        parts.append(f" These fail with another status: {_list(c.other)}.")
+        words = "; ".join(f"{scenarios()[n][1].phrase} ({how[n]})" for n in c.other)
+        parts.append(f" These fail otherwise: {words}.")
     if c.cannot:
         parts.append(f" It cannot come from {_list(c.cannot)}.")
+    if c.unmade:
+        parts.append(f" Could not be made here: {', '.join(t.split(':', 1)[0] for t in c.unmade)}.")
     if c.not_tried:
         parts.append(f" Not tried: {', '.join(t.split(':', 1)[0] for t in c.not_tried)}.")
     return "".join(parts)

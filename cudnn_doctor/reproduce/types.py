@@ -59,6 +59,7 @@ class Row(Base, frozen=True, kw_only=True):
     verdict: RowVerdict
     seen: dict[str, int]  # every outcome and how often it came
     call: str = ""  # "cudnnSetStream"
+    unmade: str = ""  # why the state could not be made here
 
 
 class Conclusion(Base, frozen=True, kw_only=True):
@@ -74,6 +75,7 @@ class Conclusion(Base, frozen=True, kw_only=True):
     ends: tuple[str, ...]  # ended the process instead
     other: tuple[str, ...]  # failed with another status of cudnnSetStream
     cannot: tuple[str, ...]
+    unmade: tuple[str, ...]  # "id: why": the driver or library refused a call that leads to the state
     not_tried: tuple[str, ...]  # "id: why"
     text: str  # the same in plain words
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cudnn_doctor.model import NOT_EXAMINED, Evidence, Fate, Finding, Fix, ScenarioResult, Snapshot, Step, blank
 from cudnn_doctor.reproduce.types import Row
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 
 CONTROL = "valid-stream"
 CUDNN = "/opt/cudnn/lib/libcudnn.so.9"  # of the examples
@@ -137,6 +137,7 @@ often.""",
     examples=lambda: (
         ("problem", _case(rows=[_row(outcome="2002", verdict="differs", seen={"2002": 1})])),
         ("ok", _case(rows=[_row()])),
+        ("unknown", _case(rows=[_row(outcome="", verdict="not-reached", seen={}, unmade="cuGreenCtxCreate gave 801")])),
         ("skipped", _case(rows=[_row(expected="", verdict="unknown-version")])),
     ),
 )
@@ -159,6 +160,10 @@ def answer_differs(case: Case) -> Iterator[Outcome]:
                     )
                 ],
             )
+    for row in table:
+        if row.unmade:
+            subject = f"{row.scenario}, {_subject(row.cudnn_version, row.device)}"
+            yield unknown(subject, f"{row.label}: the state could not be made here", detail=row.unmade)
     if table and not any(row.verdict == "differs" for row in table):
         known = sum(row.verdict == "as-expected" for row in table)
         evidence = Evidence(pointer="/rows", value=f"{known} of {len(table)} answers", source="reproduce")

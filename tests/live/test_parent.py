@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.live import process
+from cudnn_doctor.live import process, story
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
 from cudnn_doctor.model import Step
 
@@ -119,7 +119,7 @@ def test_more_results_than_one_should_keep() -> None:
     outcome = one(("flood", {}))
     assert outcome.fate.kind in ("completed", "exit")
     kept = sum(len(s.value) for s in outcome.tasks[0].steps)
-    assert kept <= process.RESULT_LIMIT
+    assert kept <= story.RESULT_LIMIT
     assert "could not be read" in outcome.fate.error
 
 
@@ -148,10 +148,19 @@ def test_without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_descriptor_and_no_process_is_left() -> None:
+    process.reap()
     before = sorted(os.listdir("/proc/self/fd"))
     one(("count", {"add": 1}))
     one(("die", {"signal": int(signal.SIGABRT)}))
     run_jobs([job(("sleep", {"seconds": 30}))], deadline=0.3)
     assert sorted(os.listdir("/proc/self/fd")) == before
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+    assert children == []
+
+
+def test_a_lingering_child_is_waited_for_later() -> None:
+    (outcome,) = run_jobs([job(("count", {"add": 1}))], deadline=10.0, linger=True)
+    assert outcome.fate.kind == "completed"
+    process.reap()
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
     assert children == []
