@@ -34,8 +34,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the matrix says. `command` is for pip and fits by the rules named in `checked`, under `condition` where there
-    is one ("with driver branch 580 or newer"); "" when nothing fits."""
+    """What the matrix says. `command` is for pip and fits by the rules named in `checked`, under `condition` where one
+    is given ("with driver branch 580 or newer"); "" when nothing fits."""
 
     subject: str
     name: str

@@ -36,7 +36,7 @@ def cudnn(name: str, ask: Ask) -> Answer:
         known = [v for r in matrix.cudnn for v in (r.first, r.last)]
         nearest = near(minor(version), map(minor, known))
         raise QuestionError(f"matrix cudnn {name}: no such release. Known: {known[0]} to {newest}.{nearest}")
-    facts = [f for row in rows for f in _build_facts(row)]
+    facts = [_build_fact(row, ask) for row in rows]
     wheels = {w.distribution: [v for v in w.versions if _same(version, v)] for w in matrix.cudnn_wheels}
     for distribution, versions in wheels.items():
         if versions:
@@ -80,14 +80,15 @@ def _same(asked: str, version: str) -> bool:
     return numbers(version)[: len(numbers(asked))] == numbers(asked)
 
 
-def _build_facts(row: CudnnRow) -> Iterator[Fact]:
+def _build_fact(row: CudnnRow, ask: Ask) -> Fact:
     what = f"for CUDA {row.flavour}" if row.flavour else "archives"
     code = f"; machine code {' '.join(row.sass)}" + (f", PTX {row.ptx}" if row.ptx else "") if row.sass else ""
     if row.sass_aarch64:
         code += f", on aarch64 also {' '.join(row.sass_aarch64)}"
-    driver = f"; driver {row.linux} (Windows {row.windows})" if row.linux else "; the driver of its CUDA"
+    span = ask.matrix.minor_compat_row(row.flavour) if row.flavour else None
+    driver = f"; driver {span.linux} (Windows {span.windows})" if span else "; the driver of its CUDA"
     text = f"CUDA {', '.join(row.cuda)}; compute capability {row.cc}{driver}{code}"
-    yield fact(f"{row.span} {what}", text + (f". {row.note}" if row.note else ""), row)
+    return fact(f"{row.span} {what}", text + (f". {row.note}" if row.note else ""), row)
 
 
 def _accepting(version: str, ask: Ask) -> Fact:
@@ -107,11 +108,12 @@ def _cudnn_verdicts(row: CudnnRow, version: str, ask: Ask) -> Iterator[Judgement
     if ask.cc:
         yield cudnn_for_gpu(ask.matrix, version, ask.cc, flavour=row.flavour or None)
     if ask.driver:
-        least = row.windows if ask.system == "windows" else row.linux
-        if least:
+        span = ask.matrix.minor_compat_row(row.flavour) if row.flavour else None
+        if span:
+            least = span.windows if ask.system == "windows" else span.linux
             enough = at_least(ask.driver, least)
             text = f"cuDNN {row.span} for CUDA {row.flavour} needs driver {least}, here is {ask.driver}"
-            yield judged("unknown" if enough is None else "ok" if enough else "problem", "cudnn-driver", text, row)
+            yield judged("unknown" if enough is None else "ok" if enough else "problem", "cudnn-driver", text, span)
         else:
             yield driver_for_cuda(ask.matrix, row.cuda[0].partition("-")[0], ask.driver, system=ask.system, gpu=ask.gpu)
     if ask.cc and ask.driver:

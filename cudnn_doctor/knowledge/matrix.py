@@ -134,7 +134,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     def build(self, distribution: str, version: str, system: str, machine: str) -> BuildRow | None:
         """Whether that TensorFlow distribution is a GPU build."""
         for r in self.tensorflow_builds:
-            same = (r.distribution, r.system) == (distribution, system) and r.machine in ("", machine)
+            same = r.distribution == distribution and system in r.systems and r.machine in ("", machine)
             if same and within(version, r.first, r.last):
                 return r
         return None
@@ -158,16 +158,18 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
 
     def gpu_by_name(self, name: str) -> GpuRow | None:
         """The compute capability that the name stands for; first match wins."""
-        for r in self.gpu_names:
-            if re.search(r.regex, name, re.IGNORECASE):
-                return self.gpu(r.cc)
-        return None
+        found = next((r for r in self.gpu_names if self._names(r, name)), None)
+        return self.gpu(found.cc) if found else None
 
     def gpu_class(self, name: str) -> GpuClass | None:
-        for r in self.gpu_classes:
-            if re.search(r.regex, name, re.IGNORECASE):
-                return r.kind
-        return None
+        found = next((r for r in self.gpu_classes if self._names(r, name)), None)
+        return found.kind if found else None
+
+    def _names(self, row: GpuNameRow | GpuClassRow, name: str) -> bool:
+        try:
+            return re.search(row.regex, name, re.IGNORECASE) is not None
+        except re.error as e:
+            raise MatrixError(f"{self.file}: row {row.key!r}: not a regular expression: {e}") from e
 
     # ------------------------------------------------------------ cuDNN
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import FrameworkRow, JaxRow, TensorFlowRow, TorchRow, capability
+from cudnn_doctor.knowledge.matrix_rows import TABLES, FrameworkRow, JaxRow, TensorFlowRow, TorchRow, capability
 from cudnn_doctor.knowledge.versions import cuda_version, minor, numbers
 
 Fault = tuple[str, str, str]
@@ -18,24 +18,30 @@ def check(matrix: Matrix) -> Iterator[Fault]:
         yield from one(matrix)
 
 
+VERSION_FIELDS = frozenset(
+    {
+        *("version", "first", "last", "releases", "versions", "yanked", "major", "branch", "base", "last_branch"),
+        *("cuda", "cuda_min", "cuda_max", "windows_cuda", "wheel_cuda", "linux", "windows"),
+        *("cudnn", "cudnn_min", "cudnn_max", "cudnn_below", "windows_cudnn", "wheel_cudnn", "built_cudnn"),
+        *("cublas_min", "cublas_below", "cc", "cc_min", "cc_below", "driver_min", "windows_driver_min"),
+        *("sass", "sass_aarch64", "ptx"),
+    }
+)
+
+
 def _version_fields(matrix: Matrix) -> Iterator[Fault]:
-    names = {
-        "version", "first", "last", "cuda", "branch", "linux", "windows", "cc", "cuda_min", "cuda_max", "cudnn_min",
-        "cudnn_max", "driver_min", "windows_driver_min", "last_branch", "built_cudnn", "wheel_cuda", "cudnn", "major",
-        "releases", "base", "versions", "yanked", "ptx", "sass", "windows_cuda", "windows_cudnn", "cudnn_below",
-        "cublas_min", "cublas_below", "cc_min", "cc_below",
-    }  # fmt: skip
-    for table in matrix.__struct_fields__:
-        if table in ("file", "overlay"):
-            continue
+    for table, kind in TABLES.items():
+        fields = [f for f in kind.__struct_fields__ if f in VERSION_FIELDS]
+        spans = "last" in kind.__struct_fields__
         for row in matrix.table(table):
-            for field in names.intersection(row.__struct_fields__):
+            for field in fields:
                 value = getattr(row, field)
                 for v in value if isinstance(value, tuple) else (value,):
                     if v and not v[0].isdigit():
                         yield table, row.key, f"{field} {v!r} is not a version number"
-            if (last := getattr(row, "last", "")) and numbers(last) < numbers(row.first)[: len(numbers(last))]:  # type: ignore[attr-defined]
-                yield table, row.key, f"last {last} comes before first {row.first}"  # type: ignore[attr-defined]
+            first, last = (row.first, row.last) if spans else ("", "")  # type: ignore[attr-defined]
+            if last and numbers(last) < numbers(first)[: len(numbers(last))]:
+                yield table, row.key, f"last {last} comes before first {first}"
 
 
 def _framework_rows(matrix: Matrix) -> Iterator[Fault]:
@@ -44,9 +50,11 @@ def _framework_rows(matrix: Matrix) -> Iterator[Fault]:
         ("torch", matrix.torch),
         ("jax", matrix.jax),
     )
+    seen: set[str] = set()  # one look at each code: most rows repeat them
     for table, rows in tables:
         for row in rows:
-            for code in row.capabilities:
+            for code in set(row.capabilities) - seen:
+                seen.add(code)
                 if not re.fullmatch(r"(?:sm|compute)_\d{2,3}[af]?", code):
                     yield table, row.key, f"capability {code!r} is not of the form sm_90 or compute_90"
                 elif matrix.gpu(capability(code)) is None:
@@ -132,7 +140,8 @@ def _gpus(matrix: Matrix) -> Iterator[Fault]:
     for name in matrix.gpu_names:
         if matrix.gpu(name.cc) is None:
             yield "gpu_names", name.key, f"compute capability {name.cc} has no row in gpus"
-    for table in ("gpu_names", "gpu_classes"):
+    # Compiling costs milliseconds; the shipped patterns are compiled when they are asked, and by the tests.
+    for table in ("gpu_names", "gpu_classes") if matrix.overlay else ():
         for pattern in matrix.table(table):
             try:
                 re.compile(pattern.regex, re.IGNORECASE)  # type: ignore[attr-defined]

@@ -79,7 +79,6 @@ class JaxRow(FrameworkRow, frozen=True, kw_only=True):
     """A span of releases of jax-cuda12-plugin or jax-cuda13-plugin."""
 
     plugin: Literal["cuda12", "cuda13"]
-    cublas_pin: str = ""
 
     @property
     def key(self) -> str:
@@ -92,13 +91,13 @@ class BuildRow(Row, frozen=True, kw_only=True):
     distribution: str
     first: str
     last: str
-    system: System
+    systems: tuple[System, ...]
     machine: str = ""  # "" = all
     gpu: bool
 
     @property
     def key(self) -> str:
-        return f"{self.distribution} {self.first} {self.system} {self.machine}".rstrip()
+        return f"{self.distribution} {self.first} {'+'.join(self.systems)}"
 
 
 class VariantRow(Row, frozen=True, kw_only=True):
@@ -237,8 +236,6 @@ class CudnnRow(Row, frozen=True, kw_only=True):
     last: str
     cuda: tuple[str, ...]  # "12.0-12.9"
     cc: str  # "7.5-12.1"
-    linux: str = ""
-    windows: str = ""
     sass: tuple[str, ...] = ()  # "90"
     sass_aarch64: tuple[str, ...] = ()  # more of it in the aarch64 wheel
     ptx: str = ""
@@ -300,7 +297,19 @@ TABLES: dict[str, type[Row]] = {
     "cudnn_wheels": WheelsRow,
 }
 LISTS = frozenset(  # fields that may be written as one string with spaces
-    {"source", "releases", "capabilities", "machines", "base", "sass", "sass_aarch64", "names", "versions", "yanked"}
+    {
+        "source",
+        "systems",
+        "releases",
+        "capabilities",
+        "machines",
+        "base",
+        "sass",
+        "sass_aarch64",
+        "names",
+        "versions",
+        "yanked",
+    }
 )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 Numbers = tuple[int, ...]
 
 
+@lru_cache(maxsize=4096)
 def numbers(version: str) -> Numbers:
     """The leading numbers: "9.10.2.21" -> (9, 10, 2, 21), "2.15.0.post1" -> (2, 15, 0), "2.11.0+cu130" -> (2, 11, 0).
 

@@ -192,7 +192,7 @@ def _why_cpu(case: Case, framework: Framework) -> str:
     row = case.matrix.build(framework.distribution, framework.version, _system(case), case.snapshot.host.machine)
     if row is None or row.gpu:
         return "It says so itself; nothing in it can use the GPU."
-    where = f"{row.system} {row.machine}".rstrip()
+    where = f"{_system(case)} {row.machine}".rstrip()
     return f"{row.distribution} {row.first} to {row.last} for {where} has no GPU code. [{row.cited}]"
 
 
