@@ -127,7 +127,9 @@ class DeviceNode(Base, frozen=True, kw_only=True):
     path: str
     readable: bool  # by the file's mode
     writable: bool
-    refused: str = ""  # errno of an open that the mode allowed: "EPERM" (a container's device rules), "ENXIO" (no driver)
+    refused: str = (
+        ""  # errno of an open that the mode allowed: "EPERM" (a container's device rules), "ENXIO" (no driver)
+    )
 
 
 class NvmlStatus(Base, frozen=True, kw_only=True):
@@ -459,14 +461,23 @@ class Report(Base, frozen=True, kw_only=True):
     fail_on: Severity = "error"  # least severity that counts for the verdict
 
 
-def encode(document: Base) -> bytes:
+def encode(document: msgspec.Struct) -> bytes:
     """JSON, indented by two spaces, one final newline. Bytes of file names and variables that are not UTF-8 (lone
-    surrogates in Python) become `\\udcff` as text."""
+    surrogates in Python) become `\\udcff` as text; characters that a terminal obeys or hides are escaped."""
     try:
         raw = msgspec.json.encode(document)
     except UnicodeEncodeError:
         raw = msgspec.json.encode(_sayable(msgspec.to_builtins(document)))
-    return msgspec.json.format(raw, indent=2) + b"\n"
+    text = msgspec.json.format(raw, indent=2) + b"\n"
+    return text if text.isascii() and b"\x7f" not in text else "".join(map(_shown, text.decode())).encode()
+
+
+def _shown(char: str) -> str:
+    """A character of a JSON text, as `\\u009b` where it would not be seen."""
+    if char == "\n" or char.isprintable():
+        return char
+    units = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def _sayable(node: Any) -> Any:

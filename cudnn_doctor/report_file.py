@@ -154,6 +154,8 @@ def _archive(report: Report, explanation: Explanation | None, logs: tuple[Attach
     from io import BytesIO
     from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+    from cudnn_doctor.model import encode
+
     files = {f"report.{form}": document(form, report, explanation=explanation) for form in FORMS if form != "zip"}
     about = {
         "report.html": "the whole report for a browser or a mail client",
@@ -161,7 +163,7 @@ def _archive(report: Report, explanation: Explanation | None, logs: tuple[Attach
         "report.json": "the report for programs, schema cudnn-doctor/report/1; `cudnn-doctor check --replay` reads it",
     }
     if explanation is not None:
-        files["explanation.json"] = json.dumps(explanation, indent=2).encode() + b"\n"
+        files["explanation.json"] = encode(explanation)
         about["explanation.json"] = "what the log says, schema cudnn-doctor/explanation/1"
     for i, log in enumerate(logs, 1):
         name = f"logs/{i}-{_plain_name(log.name)}"

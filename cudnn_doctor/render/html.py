@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cudnn_doctor.model import Finding, Gpu, Report, value_or
 from cudnn_doctor.render import summary
-from cudnn_doctor.render.clean import one_line, size, time
+from cudnn_doctor.render.clean import disarmed, one_line, size, time
 from cudnn_doctor.render.html_parts import (
     badge,
     card,
@@ -56,7 +56,7 @@ def render_html(report: Report, *, explanation: Explanation | None = None, rules
         tag("style", Markup(STYLE)),
     )
     body = tag("body", tag("main", *_sections(report, explanation, by_code)))
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    return disarmed(f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n")
 
 
 def _sections(report: Report, explanation: Explanation | None, rules: dict[str, Rule]) -> Iterable[Markup]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cudnn_doctor.exits import RANK
 from cudnn_doctor.model import Finding, Report
 from cudnn_doctor.render import summary
-from cudnn_doctor.render.clean import one_line
+from cudnn_doctor.render.clean import disarmed, one_line
 from cudnn_doctor.render.markup import Markup, join, tag
 
 
@@ -28,7 +28,7 @@ def render_junit(report: Report) -> str:
         failures=body.count("<failure "),
         errors=body.count("<error "),
     )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'
+    return disarmed(f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n')
 
 
 def _suite(report: Report, name: str, cases: list[Markup]) -> Markup:

@@ -47,4 +47,4 @@ def render_nagios(report: Report) -> str:
     if slowest is not None:
         numbers["live"] = f"{slowest:.0f}ms"
     data = " ".join(f"{name}={value}" for name, value in numbers.items())
-    return f"CUDNN {state} - {one_line(reason).replace('|', '/')}{more} | {data}\n"
+    return disarmed(f"CUDNN {state} - {one_line(reason).replace('|', '/')}{more} | {data}\n")
