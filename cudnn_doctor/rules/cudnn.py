@@ -143,7 +143,8 @@ def winner(case: Case) -> Iterator[Outcome]:
         path, wanted = resolution.path, resolution.wanted
         if not isinstance(path, Absent):
             copy = copy_at(case, value_or(resolution.real_path, path.value))
-            title = f"loads cuDNN {value_or(copy.version, '?') if copy else '?'}, found by {resolution.step}"
+            how = resolution.step if resolution.step.startswith("preloaded") else f"found by {resolution.step}"
+            title = f"loads cuDNN {value_or(copy.version, '?') if copy else '?'}, {how}"
             yield passed(name, title, evidence=[shown(path, f"{pointer}/path")])
             continue
         if path.reason != "not-found":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model import Absent, Evidence, Known, Overwrite, known, value_or
+from cudnn_doctor.model import Absent, Evidence, Fix, Overwrite, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, unknown
 from cudnn_doctor.rules.facts import (
     again,
@@ -13,18 +13,19 @@ from cudnn_doctor.rules.facts import (
     fix,
     frameworks,
     loaded_by,
-    own_searches,
     probe_error,
     python_of,
     reinstall,
     requirement_name,
-    same_version,
     shown,
     unanswered,
 )
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, sample, search, with_searches
+from cudnn_doctor.rules.sublibraries import Foreign, foreign_sublibraries, own_version
 
 MEASURED = "measured with the wheels of 8.5, 8.9, 9.1 and 9.27: missing and foreign sub-libraries, 2026-11-30"
+
+NO_VERSIONS = {f"cudnn.0.sublibraries.{i}.version": ABSENT for i in range(7)}
 
 
 @rule(
@@ -43,65 +44,60 @@ slower engines.""",
         ("problem", sample({"cudnn.0.sublibraries.2.version": known("9.1.0", EX)})),
         ("problem", sample({"cudnn.0.sublibraries.2.version": ABSENT})),
         ("problem", with_searches(search("libcudnn_ops.so.9", "/opt/old/libcudnn_ops.so.9"))),
-        ("unknown", sample({f"cudnn.0.sublibraries.{i}.version": ABSENT for i in range(7)})),
+        ("problem", sample({**NO_VERSIONS, "cudnn.0.sublibraries.4.real_path": "/opt/mixed/libcudnn_graph.so.9"})),
+        ("unknown", sample(NO_VERSIONS)),
     ),
 )
 def mixed(case: Case) -> Iterator[Outcome]:
     for pointer, copy in copies(case):
-        name = copy_name(copy)
-        versions = [s.version.value for s in copy.sublibraries if isinstance(s.version, Known)]
-        if not versions:
+        name, main = copy_name(copy), own_version(copy)
+        foreign = foreign_sublibraries(case, pointer, copy)
+        if not foreign and not main:
             yield unknown(name, "Versions of the sub-libraries", detail="none of them could be read")
             continue
-        main = max(versions, key=versions.count)
-        own_files = {p for s in copy.sublibraries for p in (s.path, s.real_path)}
-        said: list[str] = []
-        evidence: list[Evidence] = []
-        for i, sub in enumerate(copy.sublibraries):
-            place = f"{pointer}/sublibraries/{i}/version"
-            if isinstance(sub.version, Absent):  # the wheel did not put this file there, or another of this name
-                said.append(f"{sub.name} is not of this release")
-                evidence.append(shown(sub.version, place))
-            elif not same_version(sub.version.value, main):
-                said.append(f"{sub.name} is of {sub.version.value}")
-                evidence.append(shown(sub.version, place, f"{sub.name} {sub.version.value}"))
-        foreign = bool(said)
-        for place, wish in own_searches(case, copy):
-            path = value_or(wish.real_path, "")
-            outside = wish.wanted.startswith("libcudnn_") and path and path not in own_files
-            if outside and not _same_release(case, path, main):
-                said.append(f"{wish.wanted} comes from {path}")
-                evidence.append(shown(wish.real_path, f"{place}/real_path", f"{wish.wanted}: {path}"))
-        if not said:
-            text = f"All {len(versions)} sub-libraries are of {main}"
+        if not foreign:
+            text = f"All {len(copy.sublibraries)} sub-libraries are of {main}"
             yield passed(name, text, evidence=[shown(copy.version, f"{pointer}/version")])
             continue
         used = loaded_by(case, copy)
+        on_disk = [f for f in foreign if not f.found]
+        others = f", the others are of {main}" if main else f", the others are in {copy.directory}"
+        everything = len(foreign) >= len(copy.sublibraries) and not on_disk
         yield problem(
             name,
-            f"Mixed: {', '.join(said)}, the others are of {main}",
+            f"Mixed: {_told(foreign)}" + (f", its own are of {main or 'another'}" if everything else others),
             detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
-            evidence=evidence,
-            fixes=reinstall(case, copy, "CD306")
-            if foreign
-            else [
-                fix(
-                    "Take the other folder out of LD_LIBRARY_PATH, so that this copy finds its own files.",
-                    "echo $LD_LIBRARY_PATH | tr : '\\n'",
-                    verify=again("CD306"),
-                )
-            ],
+            evidence=[f.evidence for f in foreign],
+            fixes=reinstall(case, copy, "CD306") if on_disk and main else [_leave(case, foreign[0].folder)],
             severity=None if used else "note",
         )
 
 
-def _same_release(case: Case, real_path: str, version: str) -> bool:
-    """The file belongs to another copy of the very same release."""
-    return any(
-        s.real_path == real_path and isinstance(s.version, Known) and same_version(s.version.value, version)
-        for _, copy in copies(case)
-        for s in copy.sublibraries
-    )
+def _told(foreign: Sequence[Foreign]) -> str:
+    """ "libcudnn_cnn.so.9 is of 9.1.0, libcudnn_graph.so.9 and 6 more come from /usr/lib (9.14.0)"."""
+    told = [
+        f"{f.name} is of {f.version}" if f.version else f"{f.name} is not of this release ({f.folder})"
+        for f in foreign
+        if not f.found
+    ]
+    by_folder: dict[tuple[str, str], list[str]] = {}
+    for f in foreign:
+        if f.found:
+            by_folder.setdefault((f.folder, f.version), []).append(f.name)
+    for (folder, version), names in by_folder.items():
+        more = f" and {len(names) - 1} more come" if len(names) > 1 else " comes"
+        told.append(f"{names[0]}{more} from {folder}{f' ({version})' if version else ''}")
+    return ", ".join(told)
+
+
+def _leave(case: Case, folder: str) -> Fix:
+    listed = case.snapshot.host.environment.get("LD_LIBRARY_PATH", "").split(":")
+    if folder in listed:
+        rest = ":".join(p for p in listed if p and p != folder)
+        text = f"Take {folder} out of LD_LIBRARY_PATH, so that this copy finds its own files."
+        return fix(text, f"export LD_LIBRARY_PATH={rest}", verify=again("CD306"))
+    text = f"Take {folder} out of the loader's path, or remove the foreign file from it."
+    return fix(text, f"ls -l {folder}/libcudnn*; echo $LD_LIBRARY_PATH", verify=again("CD306"))
 
 
 @rule(

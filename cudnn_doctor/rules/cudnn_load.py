@@ -22,6 +22,7 @@ from cudnn_doctor.rules.facts import (
 )
 from cudnn_doctor.rules.messages import loader_message
 from cudnn_doctor.rules.sample import EX, SITE, sample, search, with_searches
+from cudnn_doctor.rules.sublibraries import foreign_sublibraries
 
 MEASURED = "measured with the wheels of 8.5, 8.9, 9.1 and 9.27: missing and foreign sub-libraries, 2026-11-30"
 
@@ -147,17 +148,19 @@ def readings(case: Case) -> Iterator[Outcome]:
             continue
         evidence = [shown(r, f"{pointer}/version_readings/{i}") for i, r in enumerate(found)]
         differing = [r for r in found if not same_version(r.value, found[0].value)]
-        if not differing:
+        if differing and foreign_sublibraries(case, pointer, copy):
+            yield skip(name, "its sub-libraries are not its own: CD306")
+        elif not differing:
             yield passed(name, f"Its version is {found[0].value} by every reading ({len(found)})", evidence=evidence)
-            continue
-        said = ", ".join(f"{r.value} ({r.source})" for r in (found[0], *differing))
-        yield problem(
-            name,
-            f"Readings of its version differ: {said}",
-            evidence=evidence,
-            fixes=reinstall(case, copy, "CD310"),
-            severity=None if loaded_by(case, copy) else "note",
-        )
+        else:
+            said = ", ".join(f"{r.value} ({r.source})" for r in (found[0], *differing))
+            yield problem(
+                name,
+                f"Readings of its version differ: {said}",
+                evidence=evidence,
+                fixes=reinstall(case, copy, "CD310"),
+                severity=None if loaded_by(case, copy) else "note",
+            )
 
 
 @rule(

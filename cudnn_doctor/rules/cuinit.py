@@ -11,6 +11,7 @@ from cudnn_doctor.rules.facts import (
     again,
     fix,
     gpu_present,
+    hides_every_gpu,
     shown,
     variable,
 )
@@ -172,6 +173,15 @@ cuInit itself, asked in a child process, tells the reasons apart.""",
         ("problem", sample({"driver.init": _init(803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")})),
         ("problem", sample({"driver.init": _init(804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE")})),
         ("problem", sample({"driver.init": _init(100, "CUDA_ERROR_NO_DEVICE")})),
+        (
+            "skipped",
+            sample(
+                {
+                    "driver.init": _init(100, "CUDA_ERROR_NO_DEVICE"),
+                    "host.environment.CUDA_VISIBLE_DEVICES": "",
+                }
+            ),
+        ),
         ("problem", sample({"driver.init": _init(35, "")})),
         ("problem", sample({"driver.init": _init(999, "CUDA_ERROR_UNKNOWN")})),
         ("problem", sample({"driver.init": _init(12345, "")})),
@@ -214,6 +224,9 @@ def cuinit(case: Case) -> Iterator[Outcome]:
     if asked.code == 0:
         title = f"cuInit succeeds; the driver serves CUDA {value_or(asked.driver_cuda, 'of unknown version')}"
         yield passed("driver", title, evidence=[shown(init, f"{INIT}/value/code", "0 CUDA_SUCCESS")])
+        return
+    if asked.code in (100, 101) and hides_every_gpu(case):
+        yield skip("driver", f"cuInit gives {asked.code} {asked.name}: CUDA_VISIBLE_DEVICES hides every GPU, CD501")
         return
     release = value_or(case.snapshot.driver.version, "VERSION")
     known_error = INIT_ERRORS.get(asked.code)

@@ -18,6 +18,7 @@ from cudnn_doctor.model import (
     value_or,
 )
 from cudnn_doctor.rules.base import Case, Outcome, need, skip, unknown
+from cudnn_doctor.rules.visible import Visible, visible_devices
 
 T = TypeVar("T")
 GPUS = "/snapshot/gpus"
@@ -235,3 +236,19 @@ def requirement_name(requirement: str) -> str:
 
     named = re.match(r"[\w.-]+", requirement)
     return re.sub(r"[-_.]+", "-", named[0]).lower() if named else ""
+
+
+def visible(case: Case) -> Visible | None:
+    """What CUDA_VISIBLE_DEVICES leaves of the GPUs that NVML lists; None when it is not set or NVML lists none."""
+    value = case.snapshot.host.environment.get("CUDA_VISIBLE_DEVICES")
+    listed = value_or(case.snapshot.gpus, ())
+    if value is None or not listed:
+        return None
+    slices = [s for g in listed for s in value_or(g.mig_devices, ())]
+    return visible_devices(value, [value_or(g.uuid, "") for g in listed], slices)
+
+
+def hides_every_gpu(case: Case) -> bool:
+    """CUDA_VISIBLE_DEVICES leaves nothing: CUDA then fails although the machine is sound."""
+    seen = visible(case)
+    return seen is not None and not seen.devices

@@ -183,8 +183,11 @@ def libraries(case: Case) -> Iterator[Outcome]:
             missing = message.missing if message else ""
             line = message.line if message else (found.step.detail if found.step else "")
             own = missing.startswith("libcudnn_")
+            misfit = message.misfit if message else ""
             title = (
-                f"{missing} is missing or of another release"
+                f"{misfit} does not fit cuDNN's other libraries: it is of another release"
+                if misfit
+                else f"{missing} is missing or of another release"
                 if own
                 else f"{missing} is missing"
                 if missing
@@ -194,7 +197,7 @@ def libraries(case: Case) -> Iterator[Outcome]:
             yield problem(
                 found.subject,
                 title,
-                detail=f"{line}{ended}",
+                detail=f"{line}.{ended}",
                 evidence=[
                     Evidence(
                         pointer=f"{found.place}/detail" if found.place else f"{pointer}/fate/stderr",
@@ -203,13 +206,13 @@ def libraries(case: Case) -> Iterator[Outcome]:
                     ),
                     Evidence(pointer=f"{pointer}/cudnn", value=found.result.cudnn, source="opened by the live check"),
                 ],
-                fixes=[_provide(case, missing, found.result.cudnn)],
+                fixes=[_provide(case, missing, misfit or found.result.cudnn)],
                 causes=("cudnn-sublibs-mixed",) if own or not missing else None,
                 severity=None if loaded_by_someone(case, found) else "note",
             )
 
 
-def _provide(case: Case, missing: str, cudnn: str) -> Fix:
+def _provide(case: Case, missing: str, file: str) -> Fix:
     name, _, major = missing.partition(".so.")
     here = next((x.path for x in case.snapshot.cuda.libraries if (x.name, str(x.major)) == (name, major)), "")
     if here:
@@ -217,7 +220,8 @@ def _provide(case: Case, missing: str, cudnn: str) -> Fix:
         text = f"It is in {folder}, where this cuDNN does not look: put that on the path."
         return fix(text, f"export LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH", verify=again("CD603"))
     if missing.startswith("libcudnn_") or not missing:
-        text = f"Install {cudnn.rpartition('/')[0]} again as a whole, and take other copies out of LD_LIBRARY_PATH."
+        folder = file.rpartition("/")[0]
+        text = f"Take other copies out of LD_LIBRARY_PATH; if it stays, install what is in {folder} again."
         return fix(text, "cudnn-doctor check --only cudnn", verify=again("CD603"))
     wheel = next((w for start, w in PROVIDERS if missing.startswith(start)), "")
     if not wheel or not major.isdigit():

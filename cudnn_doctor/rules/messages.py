@@ -14,6 +14,7 @@ class LoaderMessage(NamedTuple):
     missing: str  # the file to look for; "" when everything was found and does not fit together
     victim: str  # the library that cuDNN was loading then
     line: str
+    misfit: str = ""  # path of a file that lacks a symbol which the others want: it is of another release
 
 
 def loader_message(text: str) -> LoaderMessage | None:
@@ -38,7 +39,9 @@ def _of_8(line: str) -> LoaderMessage | None:
         return None
     victim, error = found[1], found[2]
     name = error.partition(":")[0].strip()
-    return LoaderMessage(missing=_base(name) if CANNOT_OPEN in error else "", victim=victim, line=line.strip())
+    missing = _base(name) if CANNOT_OPEN in error else ""
+    misfit = name if "undefined symbol" in error and ".so" in name else ""
+    return LoaderMessage(missing=missing, victim=victim, line=line.strip(), misfit=misfit)
 
 
 def _of_9(line: str) -> LoaderMessage | None:

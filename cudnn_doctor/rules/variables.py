@@ -6,9 +6,20 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Known, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import GPUS, again, fix, frameworks, gpu_present, gpus, plural, shown, size, variable
+from cudnn_doctor.rules.facts import (
+    GPUS,
+    again,
+    fix,
+    frameworks,
+    gpu_present,
+    gpus,
+    plural,
+    shown,
+    size,
+    variable,
+    visible,
+)
 from cudnn_doctor.rules.sample import EX, sample, two_gpus
-from cudnn_doctor.rules.visible import visible_devices
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 VARIABLES_DOC = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html"
@@ -49,8 +60,10 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
         yield skip(VISIBLE, "no NVIDIA GPU on this machine")
         return
     listed = need(case.snapshot.gpus, GPUS)
-    slices = [s for g in listed for s in value_or(g.mig_devices, ())]
-    seen = visible_devices(value, [value_or(g.uuid, "") for g in listed], slices)
+    seen = visible(case)
+    if seen is None:
+        yield skip(VISIBLE, "NVML lists no GPU")
+        return
     here = ", ".join(f"{g.index}: {value_or(g.uuid, '?')}" for g in listed)
     evidence = [variable(case, VISIBLE), shown(case.snapshot.gpus, GPUS, here)]
     fixes = [fix("Unset it, or name GPUs that are here (nvidia-smi -L).", f"unset {VISIBLE}", verify=again("CD501"))]

@@ -1,0 +1,71 @@
+"""Which sub-libraries of a copy of cuDNN are not its own: replaced on disk, lying elsewhere, or found elsewhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Known, value_or
+from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.facts import copies, own_searches, same_version, shown
+
+
+class Foreign(NamedTuple):
+    """One sub-library that is not of the copy's release, or may not be."""
+
+    name: str
+    version: str  # "" where it is not known
+    folder: str  # where it comes from
+    found: bool  # the loader takes it from there; otherwise it lies in the copy's own folder
+    evidence: Evidence
+
+
+def own_version(copy: CudnnCopy) -> str:
+    """The release of most of its sub-libraries, by their names or the package that owns them; "" when none says."""
+    versions = [s.version.value for s in copy.sublibraries if isinstance(s.version, Known)]
+    return max(versions, key=versions.count, default="")
+
+
+def foreign_sublibraries(case: Case, pointer: str, copy: CudnnCopy) -> tuple[Foreign, ...]:
+    """All of them. A link farm whose links all lead into one folder is one copy; a file of it that lies elsewhere is
+    not."""
+    main = own_version(copy)
+    on_disk: list[Foreign] = []
+    for i, sub in enumerate(copy.sublibraries):
+        place = f"{pointer}/sublibraries/{i}"
+        folder = _folder(sub.real_path)
+        if isinstance(sub.version, Known):
+            if not same_version(sub.version.value, main):
+                evidence = shown(sub.version, f"{place}/version", f"{sub.name} {sub.version.value}")
+                on_disk.append(Foreign(sub.name, sub.version.value, folder, False, evidence))
+        elif main:  # the package that put the others there did not put this one
+            on_disk.append(Foreign(sub.name, "", folder, False, shown(sub.version, f"{place}/version")))
+        elif folder != copy.directory:
+            evidence = Evidence(pointer=f"{place}/real_path", value=sub.real_path, source="symbolic link")
+            on_disk.append(Foreign(sub.name, "", folder, False, evidence))
+    return (*on_disk, *_found_elsewhere(case, copy, main))
+
+
+def _found_elsewhere(case: Case, copy: CudnnCopy, main: str) -> tuple[Foreign, ...]:
+    own = {p for s in copy.sublibraries for p in (s.path, s.real_path)}
+    elsewhere = []
+    for pointer, wish in own_searches(case, copy):
+        path = value_or(wish.real_path, "")
+        if wish.wanted.startswith("libcudnn_") and path and path not in own:
+            version = _version_at(case, path)
+            if not (version and main and same_version(version, main)):
+                evidence = shown(wish.real_path, f"{pointer}/real_path", f"{wish.wanted}: {path} ({wish.step})")
+                elsewhere.append(Foreign(wish.wanted, version, _folder(path), True, evidence))
+    return tuple(elsewhere)
+
+
+def _version_at(case: Case, real_path: str) -> str:
+    """The release of a sub-library that belongs to another copy; "" when it is not known."""
+    for _, copy in copies(case):
+        for sub in copy.sublibraries:
+            if sub.real_path == real_path:
+                return value_or(sub.version, "") or ("" if isinstance(copy.version, Absent) else copy.version.value)
+    return ""
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
