@@ -157,6 +157,8 @@ def _copy(
     major: int, files: Sequence[_File], ways: Sequence[str], packages: Sequence[Package], root: Path
 ) -> CudnnCopy:
     main = _best([f for f in files if not f.part], major)
+    if main and os.path.dirname(main.real_path) != os.path.realpath(os.path.dirname(main.path)):
+        files = [f for f in _files(os.path.dirname(main.real_path)) if _major(f) == major]  # a link from elsewhere
     subs = [_best([f for f in files if f.part == part], major) for part in sorted({f.part for f in files} - {""})]
     parts = [f for f in subs if f is not None]
     first = main or parts[0]

@@ -39,7 +39,8 @@ class Owner(msgspec.Struct, frozen=True):
 
 def owner_of(path: str, real_path: str, packages: Sequence[Package], root: Path) -> Owner:
     """The owner of a libcudnn. Only a copy in a system folder costs a look into dpkg's lists."""
-    return _wheel(path, packages) or _conda(real_path, packages) or _deb(path, real_path, root) or Owner()
+    by_wheel = _wheel(path, packages) or _wheel(real_path, packages)
+    return by_wheel or _conda(real_path, packages) or _deb(path, real_path, root) or Owner()
 
 
 def _wheel(path: str, packages: Sequence[Package]) -> Owner | None:
@@ -77,18 +78,16 @@ def _wheel(path: str, packages: Sequence[Package]) -> Owner | None:
 
 def _conda(real_path: str, packages: Sequence[Package]) -> Owner | None:
     for package in packages:
-        prefix = os.path.dirname(package.location)
-        if package.installer == "conda" and package.name in ("cudnn", "libcudnn") and _below(real_path, prefix):
+        prefix = os.path.realpath(os.path.dirname(package.location))
+        places = (os.path.join(prefix, "lib"), os.path.join(prefix, "Library", "bin"))
+        is_cudnn = package.installer == "conda" and package.name in ("cudnn", "libcudnn")
+        if is_cudnn and os.path.dirname(real_path) in places:
             source = f"{package.location}/{package.name}-{package.version}"
             return Owner(
                 package=known(f"{package.name} {package.version} (conda)", source),
                 version=known(_three(package.version), source),
             )
     return None
-
-
-def _below(path: str, prefix: str) -> bool:
-    return path.startswith(os.path.realpath(prefix) + os.sep)
 
 
 def _deb(path: str, real_path: str, root: Path) -> Owner | None:

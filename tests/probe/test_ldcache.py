@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,26 +27,31 @@ EXPECTED = (
 )
 
 
-def strings() -> tuple[bytes, list[tuple[int, int]]]:
+def strings(entries: Sequence[tuple[int, str, str]]) -> tuple[bytes, list[tuple[int, int]]]:
     data, offsets = b"", []
-    for _, name, path in ENTRIES:
+    for _, name, path in entries:
         offsets.append((len(data), len(data) + len(name.encode()) + 1))
         data += name.encode() + b"\0" + path.encode() + b"\0"
     return data, offsets
 
 
-def new_layout() -> bytes:
-    data, offsets = strings()
-    base = 48 + 24 * len(ENTRIES)
+def cache_file(entries: Sequence[tuple[int, str, str]]) -> bytes:
+    """A cache in the new layout."""
+    data, offsets = strings(entries)
+    base = 48 + 24 * len(entries)
     rows = b"".join(
         struct.pack("=iIIIQ", flags, base + key, base + value, 0, 0)
-        for (flags, _, _), (key, value) in zip(ENTRIES, offsets, strict=True)
+        for (flags, _, _), (key, value) in zip(entries, offsets, strict=True)
     )
-    return b"glibc-ld.so.cache1.1" + struct.pack("=II5I", len(ENTRIES), len(data), 2, 0, 0, 0, 0) + rows + data
+    return b"glibc-ld.so.cache1.1" + struct.pack("=II5I", len(entries), len(data), 2, 0, 0, 0, 0) + rows + data
+
+
+def new_layout() -> bytes:
+    return cache_file(ENTRIES)
 
 
 def old_layout() -> bytes:
-    data, offsets = strings()
+    data, offsets = strings(ENTRIES)
     rows = b"".join(
         struct.pack("=iII", flags, key, value) for (flags, _, _), (key, value) in zip(ENTRIES, offsets, strict=True)
     )
