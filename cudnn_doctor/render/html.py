@@ -151,7 +151,9 @@ def _copies(report: Report) -> Markup:
     copies = (
         (fact(c.version), code(c.real_path), _names(c.found_by), fact(c.package), fact(c.cudart)) for c in s.cudnn
     )
-    loads = ((one_line(r.consumer), code(r.wanted), fact(r.real_path), one_line(r.step) or "–") for r in s.resolutions)
+    loads = (
+        (one_line(r.consumer), code(r.wanted), fact(r.real_path), one_line(r.step) or "–") for r in summary.loads(s)
+    )
     return join((
         shown if picture else Markup(""),
         folded("The same in words", join((
@@ -182,6 +184,7 @@ def _details(report: Report) -> Iterable[Markup]:
     steps = (
         (
             one_line(r.consumer),
+            code(r.wanted),
             one_line(step.step),
             code(step.directory),
             "found" if step.found else one_line(step.skipped) or "nothing",
@@ -189,7 +192,9 @@ def _details(report: Report) -> Iterable[Markup]:
         for r in s.resolutions
         for step in r.steps
     )
-    yield folded("How the loader searched", table("Every place, in order", ("For", "Step", "Folder", "Result"), steps))
+    yield folded(
+        "How the loader searched", table("Every place, in order", ("For", "Wanted", "Step", "Folder", "Result"), steps)
+    )
     packages = value_or(s.packages, ())
     rows = ((p.name, code(p.version), code(p.location)) for p in packages)
     yield folded(f"Packages ({len(packages)})", table("Installed and relevant", ("Name", "Version", "Place"), rows))

@@ -163,7 +163,8 @@ def _meaning(result: ScenarioResult) -> tuple[summary.State, str]:
         return "ok", "0 success"
     stream_error = decisive.call.startswith("cudnnSetStream") and decisive.status in (7, 2007)
     name = decisive.name.removeprefix("CUDNN_STATUS_")
-    return ("error" if stream_error else "warning"), f"{decisive.status} {name} from {decisive.call}"
+    where = f"{decisive.call}, {decisive.label}" if decisive.label else decisive.call
+    return ("error" if stream_error else "warning"), f"{decisive.status} {name} from {where}"
 
 
 # ---------------------------------------------------------------- the log

@@ -141,8 +141,9 @@ def _details(report: Report) -> Iterator[str]:
         copies = ((_cell(c.version), code(c.real_path), code(", ".join(c.found_by)), _cell(c.package)) for c in s.cudnn)
         columns = ("Version", "File", "Found by", "Package")
         yield folded(f"cuDNN copies ({len(s.cudnn)})", table(columns, copies))
-    if s.resolutions:
-        loads = ((text(r.consumer), code(r.wanted), _cell(r.real_path), code(r.step)) for r in s.resolutions)
+    users = summary.loads(s)
+    if users:
+        loads = ((text(r.consumer), code(r.wanted), _cell(r.real_path), code(r.step)) for r in users)
         yield folded("Which cuDNN is loaded", table(("By", "Wanted", "File", "Step of the search"), loads))
     verdicts = summary.three_verdicts(report)
     if verdicts:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cudnn_doctor.model import CudnnCopy, Gpu, GpuProcess, Known, Resolution, Snapshot, value_or
 from cudnn_doctor.render.clean import one_line, short_path, size
 from cudnn_doctor.render.markup import Markup, join, tag
+from cudnn_doctor.render.summary import loads, short_step
 
 WIDTH, ROW, BOX = 860, 84, 66
 LEFT, RIGHT, RIGHT_AT = 290, 420, 440  # widths of the two columns, and where the second begins
@@ -16,7 +17,7 @@ SEGMENTS = 6
 def cudnn_picture(snapshot: Snapshot) -> Markup:
     """Left who wants a cuDNN, right every copy; a line leads to the copy that is loaded. The tables beside it say the
     same in words."""
-    copies, users = snapshot.cudnn, snapshot.resolutions
+    copies, users = snapshot.cudnn, loads(snapshot)
     if not copies:
         return Markup("")
     height = ROW * max(len(copies), len(users)) + 30
@@ -72,7 +73,7 @@ def _user(r: Resolution, y: int) -> Markup:
         tag("rect", x=1, y=y, width=LEFT - 2, height=BOX, rx=8, class_="box"),
         tag("text", _fit(r.consumer, 34), x=14, y=y + 24, class_="strong"),
         tag("text", _fit(f"wants {r.wanted}", 37), x=14, y=y + 42, class_="fine"),
-        tag("text", _fit(f"by {r.step}" if found else "finds none", 37), x=14, y=y + 58, class_="fine"),
+        tag("text", _fit(f"by {short_step(r.step)}" if found else "finds none", 37), x=14, y=y + 58, class_="fine"),
     )
 
 

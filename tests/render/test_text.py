@@ -30,8 +30,10 @@ def test_the_whole_text() -> None:
         "                   CD301 torch 2.11.0: An older cuDNN is found before the one that it was built with\n"
         "[!] Compatibility  torch 2.11.0, built with CUDA 13.0 and cuDNN 9.19.0\n"
         "                   CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads\n"
-        "[✓] Environment    Ubuntu 24.04.3 LTS, Python 3.12.3 in /opt/venv (VIRTUAL_ENV)\n"
-        "[✓] Live           GPU 0, cuDNN 9.1.0: works, 420 ms\n"
+        "[✓] Environment    kernel 6.18.0, glibc 2.39\n"
+        "                   set: LD_LIBRARY_PATH\n"
+        "[✓] Live           GPU 0, cuDNN 9.1.0: works, 420 ms (context 1.0 ms, cudnnCreate 1.0 ms,\n"
+        "                   cudnnSetStream 1.0 ms, convolution 1.0 ms)\n"
         "\n"
         "Problems (2)\n"
         "\n"
@@ -68,7 +70,7 @@ def test_the_whole_text() -> None:
 def test_a_healthy_machine_is_told_in_few_lines() -> None:
     text = render_text(healthy(), width=100)
     assert "OK: examined, nothing wrong (exit code 0)\n" in text
-    assert len(text.splitlines()) == 9
+    assert len(text.splitlines()) == 10
     assert "Problems" not in text
 
 
