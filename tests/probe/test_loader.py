@@ -300,7 +300,7 @@ JIT = next((Path(p) / "nvidia/cudnn_jit/lib" for p in sys.path if (Path(p) / "nv
 
 @pytest.mark.skipif(JIT is None, reason="nvidia-cudnn-jit-cu12 is not installed in this environment")
 def test_a_real_cudnn_is_found_with_its_version_and_parts() -> None:
-    who = find_patient(None, {})
+    who = find_patient(None, {"PYTHONPATH": str(Path(str(JIT)).parents[2])})
     copies, _, found = look(who, {}, Path("/"))
     (copy,) = (c for c in copies if c.directory == os.path.realpath(str(JIT)))
     assert (copy.kind, copy.soname) == ("jit", "libcudnn.so.9")
