@@ -13,7 +13,9 @@ import typer
 from cudnn_doctor import __version__
 from cudnn_doctor.options import (
     AllCudnn,
+    AnswerFormat,
     CheckFormat,
+    CudnnPath,
     Device,
     Env,
     ExitStyle,
@@ -166,7 +168,7 @@ def matrix(
     gpu: Annotated[str | None, typer.Option(metavar="NAME", help="Your GPU.")] = None,
     python: Annotated[str | None, typer.Option(metavar="VERSION", help="Your Python.")] = None,
     system: Annotated[Literal["linux", "windows"], typer.Option(help="Your operating system.")] = "linux",
-    fmt: Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the answer.")] = "text",
+    fmt: AnswerFormat = "text",
     output: Output = None,
     force: Force = False,
     no_color: NoColor = False,
@@ -194,7 +196,76 @@ def matrix(
     _run(work)
 
 
+@app.command()
+def engines(
+    env: Env = None,
+    cudnn: CudnnPath = None,
+    op: Annotated[list[str] | None, typer.Option(metavar="NAME", help="conv-forward, matmul, ...; repeatable.")] = None,
+    dtype: Annotated[list[str] | None, typer.Option(metavar="NAME", help="fp16, bf16, fp32, int8; repeatable.")] = None,
+    engine: Annotated[list[int] | None, typer.Option(metavar="N", help="Global index; repeatable.")] = None,
+    max_plans: Annotated[int | None, typer.Option(metavar="N", min=1, help="Plans of one problem at most.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the plans that the heuristics propose.")] = False,
+    device: Annotated[int, typer.Option(metavar="N", min=0, help="CUDA device to use.")] = 0,
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all of it.")] = 900.0,
+    fmt: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
+    output: Output = None,
+    force: Force = False,
+    no_color: NoColor = False,
+) -> None:
+    """Find execution plans whose kernels land in the wrong stream (MXNet PR 21104).
+
+    \b
+    Examples:
+      cudnn-doctor engines --quick
+      cudnn-doctor engines --op conv-forward --dtype fp16 --format json -o engines.json
+      cudnn-doctor engines --cudnn /usr/lib/x86_64-linux-gnu/libcudnn.so.9
+    """
+    options = _options(env=env, devices=(device,))
+
+    def work() -> int:
+        from cudnn_doctor.engine import bench
+        from cudnn_doctor.engines.run import run
+        from cudnn_doctor.engines.types import EngineOptions
+        from cudnn_doctor.render.engines import progress_line, render_engines
+        from cudnn_doctor.rules.engines import findings
+
+        ((path, preload), *_) = bench(options, os.environ, cudnn).copies
+        wanted = EngineOptions(
+            cudnn=path, preload=preload, device=device, operations=tuple(op or ()), data_types=tuple(dtype or ()),
+            engines=tuple(engine or ()), max_plans=max_plans, quick=quick, timeout=timeout,
+        )  # fmt: skip
+        with _Progress() as bar:
+            report = run(wanted, lambda p: bar.show(progress_line(p)))
+        if fmt == "json":
+            from cudnn_doctor.model import encode
+
+            _emit(encode(report).decode(), output, force)
+        else:
+            _emit(render_engines(report, findings(report), **_screen(no_color, output)), output, force)
+        return report.exit_code
+
+    _run(work)
+
+
 # ---------------------------------------------------------------- shared by the commands
+
+
+class _Progress:
+    """One line on stderr that is written over; nothing where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+
+    def show(self, line: str) -> None:
+        if self._on:
+            sys.stderr.write(f"\r\033[K{line}")
+            sys.stderr.flush()
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.show("")
 
 
 def _options(**wanted: object) -> Options:

@@ -19,6 +19,7 @@ from cudnn_doctor.model import (
     CudaInit,
     Fact,
     Owner,
+    Patient,
     Report,
     ScenarioResult,
     Severity,
@@ -73,12 +74,8 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     """
     from cudnn_doctor import probe
     from cudnn_doctor.probe.cudnn_copies import with_answers
-    from cudnn_doctor.probe.patient import find_patient
 
-    try:
-        patient = find_patient(options.env, environ)
-    except ValueError as e:
-        raise UsageError(str(e)) from e
+    patient = _patient(options, environ)
     live = _Live(options, environ)
     snapshot = probe.collect(patient, environ, on_libraries=live.start)
     if snapshot.driver.libcuda:
@@ -89,6 +86,41 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     driver = msgspec.structs.replace(snapshot.driver, init=live.driver)
     snapshot = msgspec.structs.replace(snapshot, driver=driver, cudnn=with_answers(snapshot.cudnn, live.answers))
     return Facts(snapshot=snapshot, scenarios=live.results)
+
+
+def _patient(options: Options, environ: Mapping[str, str]) -> Patient:
+    from cudnn_doctor.probe.patient import find_patient
+
+    try:
+        return find_patient(options.env, environ)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
+
+
+class Bench(Base, frozen=True, kw_only=True):
+    """What a live command works on: devices by CUDA ordinal, copies of cuDNN with the libraries to load before."""
+
+    devices: tuple[int, ...]
+    copies: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def bench(options: Options, environ: Mapping[str, str], which: str | None) -> Bench:
+    """Devices and copies for `reproduce` and `engines`; `which` is their `--cudnn`.
+
+    Raises:
+        UsageError: no GPU or no cuDNN to work on, or what was asked for is not there.
+    """
+    from cudnn_doctor.live.choose import devices_to_check, named_copies
+    from cudnn_doctor.probe import read_libraries
+
+    try:
+        devices = devices_to_check(environ, options.devices)
+        if not devices:
+            raise ValueError("no NVIDIA GPU that a program started here could use; `cudnn-doctor check` says why.")
+        copies = named_copies(read_libraries(_patient(options, environ), environ), which)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
+    return Bench(devices=devices, copies=copies)
 
 
 def _prepare(options: Options) -> None:

@@ -45,3 +45,7 @@ Replay = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Judge a snapshot or report from elsewhere; example:NAME for one that ships."),
 ]
+CudnnPath = Annotated[
+    str | None, typer.Option("--cudnn", metavar="PATH", help="libcudnn.so.N, or its folder; default: what would win.")
+]
+AnswerFormat = Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the answer.")]

@@ -68,6 +68,32 @@ def choose_copies(libraries: Libraries, *, everything: bool) -> tuple[tuple[str,
     return tuple(result.items())
 
 
+def named_copies(libraries: Libraries, which: str | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Copies for the commands that take `--cudnn`: None for the first that `choose_copies` names, "all" for each
+    distinct copy, else the file at a path.
+
+    Raises:
+        ValueError: no cuDNN here, or no libcudnn at the path.
+    """
+    if which is None or which == "all":
+        found = choose_copies(libraries, everything=which == "all")
+        if not found:
+            raise ValueError("no cuDNN found here: --cudnn PATH names one, --env PATH the environment that has it.")
+        return found if which else found[:1]
+    path = Path(which)
+    if path.is_dir():
+        candidates = sorted(path.glob("libcudnn.so.*"), key=lambda p: len(p.name))
+        path = candidates[0] if candidates else path
+    if not path.is_file():
+        raise ValueError(f"--cudnn {which}: no libcudnn.so.N there.")
+    real = str(path.resolve())
+    for resolution in libraries.resolutions:
+        copy = next((c for c in libraries.cudnn if c.real_path == real == value_or(resolution.real_path, "")), None)
+        if copy and resolution.consumer != PLAIN:
+            return ((real, _preload(libraries, copy, resolution)),)
+    return ((real, ()),)
+
+
 def _preload(libraries: Libraries, copy: CudnnCopy, resolution: Resolution) -> tuple[str, ...]:
     """cuBLAS of the wheels, which a framework loads before cuDNN; a plain dlopen has only the loader's path."""
     if resolution.consumer == PLAIN:

@@ -83,6 +83,11 @@ def collect(
         )
 
 
+def read_libraries(patient: Patient, environ: Mapping[str, str], *, root: Path = Path("/")) -> Libraries:
+    """The part of `collect` that live commands need."""
+    return _libraries(_Guard(), patient, environ, root)[0]
+
+
 def _libraries(
     guard: _Guard, patient: Patient, environ: Mapping[str, str], root: Path
 ) -> tuple[Libraries, Fact[tuple[Package, ...]], tuple[Overwrite, ...]]:
