@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cudnn_doctor.live.output import Capped
+from cudnn_doctor.live.output import Capped, split_traceback
 from cudnn_doctor.live.story import Job, JobOutcome, Story, not_started
 from cudnn_doctor.live.wire import LOST_CHANNEL
 from cudnn_doctor.model import Fate
@@ -174,13 +174,16 @@ class Child:
         remarks = [r.error for r in story.records if r.error]
         if story.garbage:
             remarks.append(f"{story.garbage} lines of the result channel could not be read")
+        printed, where = split_traceback(self._output.text())
+        if where:
+            remarks.append(where)
         if code == LOST_CHANNEL:
             remarks.append("a library closed the result channel")
         fate = Fate(
             kind="completed",
             last_step=story.pending,
             last_label=story.pending_label,
-            stderr=self._output.text(),
+            stderr=printed,
             error="; ".join(remarks),
         )
         if story.done:

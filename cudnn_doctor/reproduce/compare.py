@@ -40,6 +40,9 @@ def unmade(result: ScenarioResult) -> str:
         return ""
     if result.fate.error:
         return result.fate.error
+    found = next((s for s in result.steps if s.call == "found all the same"), None)
+    if found is not None:
+        return f"the loader finds {found.value} by itself"
     last = next((s for s in reversed(result.steps) if s.status is not None), None)
     driver = last is not None and last.call.startswith("cu") and not last.call.startswith("cudnn")
     state = scenarios().get(result.scenario)
@@ -47,6 +50,10 @@ def unmade(result: ScenarioResult) -> str:
     if last is not None and driver and last.status and last.label not in points:
         return f"{last.call} gave {last.status} {last.name} {last.detail}".rstrip()
     return ""
+
+
+def _cut_off(result: ScenarioResult) -> bool:
+    return result.fate.kind != "completed" or bool(unmade(result))
 
 
 def _number(value: object) -> str:
@@ -89,7 +96,7 @@ def judged(result: ScenarioResult) -> ScenarioResult:
     for point in state.points:
         expected, _basis = expectation(point, result.cudnn_version)
         seen, _step = outcome_at(result, point.label)
-        verdicts.append(_verdict([seen], expected, unmade(result)))
+        verdicts.append(_verdict([seen], expected, cut_off=_cut_off(result)))
         if expected is not None:
             texts.append(f"{point.label}: {in_words(expected)}")
     if result.fate.kind != "completed" and not any(_died_at(result, p) for p in state.points):
@@ -103,9 +110,10 @@ def _died_at(result: ScenarioResult, point: Point) -> bool:
     return result.fate.last_label == point.label or isinstance(expected, NoneOf)
 
 
-def _verdict(seen: Sequence[str], expected: Expected, why_unmade: str) -> RowVerdict:
+def _verdict(seen: Sequence[str], expected: Expected, *, cut_off: bool) -> RowVerdict:
+    """`cut_off`: the state could not be made, or its process ended at another point, which is judged there."""
     reached = [s for s in seen if s]
-    if not reached and why_unmade:
+    if not reached and cut_off:
         return "not-reached"
     if isinstance(expected, NoneOf):
         return "as-expected" if all(agrees(s, expected) for s in reached) else "differs"
@@ -152,7 +160,7 @@ def _row(state: Scenario, point: Point, group: Sequence[ScenarioResult]) -> Row 
         fate=death(first),
         expected=in_words(expected),
         basis=basis,
-        verdict=_verdict([seen for seen, _ in pairs], expected, why),
+        verdict=_verdict([seen for seen, _ in pairs], expected, cut_off=any(map(_cut_off, group))),
         unmade="" if most else why,
         seen=dict(counts.most_common()),
         call=step.call if step else first.fate.last_step if most else "",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
+from cudnn_doctor.live.mask import only
 from cudnn_doctor.live.parent import Job, Task
 from cudnn_doctor.model import Base, Fact, Fate, Known, ScenarioResult
 from cudnn_doctor.reproduce.types import Copy, Device, Request
@@ -18,7 +19,7 @@ CHILD_MEMORY = 1 << 30  # bytes of device memory that a child may take: a contex
 
 
 class Phase(Base, frozen=True, kw_only=True):
-    """Jobs that may run at the same time, `width` of them at most. `quiet` waits until nothing of ours is left."""
+    """Jobs that may run at the same time, `width` of them at most."""
 
     jobs: tuple[Job, ...]
     width: int
@@ -38,7 +39,8 @@ class UnknownStateError(ValueError):
 def make_plan(
     request: Request, copies: Sequence[Copy], devices: Sequence[Device], mps: Fact[bool], environ: Mapping[str, str]
 ) -> Plan:
-    """Shared children first, then those that end their process, memory alone and one at a time, faults last.
+    """Everything at once, for each copy and device one shared child and one for each state that needs its own; then the
+    states that fill memory, with nothing of ours beside them.
 
     Raises:
         UnknownStateError: a state is asked for that there is not.
@@ -47,7 +49,6 @@ def make_plan(
     skipped: list[ScenarioResult] = []
     together: list[Job] = []
     memory: list[Job] = []
-    faults: list[Job] = []
     for copy in copies:
         for device in devices:
             chosen: list[tuple[str, Scenario]] = []
@@ -60,14 +61,12 @@ def make_plan(
             shared = [c for c in chosen if c[1].shares_a_child]
             if shared:
                 together.append(_job(shared, request.repeat, copy, device, devices, environ))
-            for module, state in (c for c in chosen if not c[1].shares_a_child):
-                where = {"fills-memory": memory, "faults-context": faults}.get(state.danger, together)
-                for _ in range(request.repeat):
-                    where.append(_job([(module, state)], 1, copy, device, devices, environ))
-    width = _width(devices)
-    phases = [Phase(jobs=tuple(together), width=width)]
-    phases += [Phase(jobs=(job,), width=1) for job in memory]
-    phases.append(Phase(jobs=tuple(faults), width=width))
+            filling = [c for c in chosen if c[1].danger == "fills-memory"]
+            if filling:
+                memory.append(_job(filling, request.repeat, copy, device, devices, environ))
+            for single in (c for c in chosen if c not in (*shared, *filling)):
+                together += [_job([single], 1, copy, device, devices, environ) for _ in range(request.repeat)]
+    phases = (Phase(jobs=tuple(together), width=_width(devices)), *(Phase(jobs=(job,), width=1) for job in memory))
     return Plan(phases=tuple(p for p in phases if p.jobs), skipped=tuple(skipped))
 
 
@@ -137,7 +136,7 @@ def _job(
     devices: Sequence[Device],
     environ: Mapping[str, str],
 ) -> Job:
-    env: dict[str, str] = {}
+    env = {"CUDA_CACHE_DISABLE": "1"}  # or the driver would write what it compiles below the user's home
     tasks = []
     for turn in range(repeat):
         for name, state in states:
@@ -146,6 +145,8 @@ def _job(
             args = {"state": name, "device": device.ordinal, "cudnn": copy.path, "preload": copy.preload, "hide": hide}
             if state.danger == "needs-two-gpus":
                 args["other_device"] = next(d.ordinal for d in devices if d.ordinal != device.ordinal)
+            elif len(devices) > 1:
+                env["CUDA_VISIBLE_DEVICES"], args["device"] = only(device.ordinal, environ), 0
             if hide:
                 env["LD_LIBRARY_PATH"] = without(environ.get("LD_LIBRARY_PATH", ""), hide)
                 args["preload"] = tuple(p for p in copy.preload if not os.path.basename(p).startswith(hide))

@@ -9,14 +9,14 @@ import time
 from cudnn_doctor.live.session import Session
 from cudnn_doctor.scenarios.base import Scenario, point
 
-SECONDS = 5.0  # for the forked child
+SECONDS = 2.0  # for the forked child
 SCENARIO = Scenario(
     id="after-fork",
     summary="Context and handle were made before fork(); cudnnSetStream in the child, then in the parent",
     phrase="a forked child that uses its parent's handle (multiprocessing's default start on Linux before Python 3.14)",
     shows="CUDA does not survive a fork in the child; the parent is not touched.",
     cause="fork-after-init",
-    danger="kills-process",
+    danger="harmless",
     points=(
         point("child: synchronize", v8=3, v9=3),
         point("child: own stream", v8=7, v9=2007),

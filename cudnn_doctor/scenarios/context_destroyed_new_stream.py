@@ -12,7 +12,7 @@ SCENARIO = Scenario(
     shows="The handle is what is lost: a good stream does not bring it back.",
     cause="context-reset",
     danger="kills-process",
-    points=(point("before", v8=0, v9=0), point("new stream")),
+    points=(point("before", v8=0, v9=0), point("new stream", v9=2007)),
 )
 
 

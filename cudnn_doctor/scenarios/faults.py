@@ -14,13 +14,14 @@ TARGETS = (("6.0", "sm_50"), ("6.0", "sm_60"), ("6.4", "sm_75"), ("7.0", "sm_80"
 def after_fault(s: Session, body: str, head: str = "") -> None:
     """Runs the kernel, waits for its error, then sets streams and makes a handle. `body` and `head` are PTX."""
     s.primary()
-    handle, stream = s.handle(), s.stream()
+    handle, untouched, stream = s.handle(), s.handle("without a stream"), s.stream()
     s.set_stream(handle, stream, "before")
     kernel = _kernel(s, body, head)
     s.cuda("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, stream, 0, 0, must=True)
     s.cuda("cuCtxSynchronize", label="fault")
     s.set_stream(handle, stream, "own stream")
     s.set_stream(handle, 0, "NULL stream")
+    s.set_stream(untouched, stream, "stream of a handle that had none")
     s.cudnn("cudnnCreate", label="new handle")
 
 

@@ -16,8 +16,9 @@ SCENARIO = Scenario(
     points=(
         point("before", v8=0, v9=0),
         point("fault", v8=700, v9=700),
-        point("own stream", v8=7, v9=2007, but={"9.14.0": None, "9.19.0": 4000}),
+        point("own stream", v8=7, v9=4000, but={"9.1.0": 2007}),
         point("NULL stream", v8=7, v9=2007),
+        point("stream of a handle that had none", v8=7, v9=2007),
         point("new handle", v8=4, v9=4000),
     ),
 )

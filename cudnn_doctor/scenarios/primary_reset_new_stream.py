@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cudnn_doctor.live.session import Session
-from cudnn_doctor.scenarios.base import Scenario, point
+from cudnn_doctor.scenarios.base import OneOf, Scenario, point
 
 SCENARIO = Scenario(
     id="primary-reset-new-stream",
@@ -12,7 +12,7 @@ SCENARIO = Scenario(
     shows="A framework that makes a new stream after the reset still holds a dead handle.",
     cause="context-reset",
     danger="kills-process",
-    points=(point("before", v8=0, v9=0), point("new stream")),
+    points=(point("before", v8=0, v9=0), point("new stream", v8=7, v9=OneOf((2007, "SIGSEGV")))),
 )
 
 

@@ -14,7 +14,7 @@ SCENARIO = Scenario(
     danger="harmless",
     alone=True,
     stack_limit=256 << 10,
-    points=(point("own stream"), point("own stream kept")),
+    points=(point("own stream", v9=0), point("own stream kept", v9=1)),
 )
 
 

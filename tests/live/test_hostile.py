@@ -160,3 +160,11 @@ def test_versions_of_good_and_bad_copies_at_once(monkeypatch: pytest.MonkeyPatch
     crashed = ask_versions(paths[:1], 10.0)[paths[0]]
     assert crashed.asked.startswith("killed by SIGABRT in cudnnGetVersion: Could not load library libcublasLt.so.12")
     assert isinstance(crashed.version, Absent)
+
+
+def test_where_python_died_is_apart_from_what_the_library_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STUB_DO", "cudnnCreate:segv")
+    fate = check().fate
+    assert fate.stderr == ""
+    assert fate.error.startswith("died at cudnn.py:")
+    assert " create < wire.py:" in fate.error
