@@ -12,6 +12,7 @@ from cudnn_doctor.probe.packages import installed, probe_packages
 from cudnn_doctor.probe.places import library_folders, toolkit_roots
 
 _NAMES = "cudart|cublas|cublasLt|nvrtc|nvJitLink"
+_PREFIXES = ("libcu", "libnv")
 _LINUX = re.compile(rf"lib({_NAMES})\.so\.(\d+(?:\.\d+)*)")
 _WINDOWS = re.compile(r"(cudart|cublas|cublasLt|nvrtc|nvJitLink)64_(\d+)(?:_\d+)?\.dll", re.IGNORECASE)
 # The wheel that a library comes from; "-cu12" and the like follow up to CUDA 12.
@@ -75,13 +76,13 @@ def _libraries(
 ) -> tuple[CudaLibrary, ...]:
     found: dict[str, CudaLibrary] = {}
     seen: set[str] = set()
-    for folder, way in library_folders(patient, environ, root, ("libcu", "libnv")):
+    for folder, way in library_folders(patient, environ, root, _PREFIXES):
         real_folder = os.path.realpath(folder)
         if real_folder in seen:
             continue
         seen.add(real_folder)
         try:
-            names = sorted(os.listdir(folder))
+            names = sorted(n for n in os.listdir(folder) if n.startswith(_PREFIXES) or n.endswith(".dll"))
         except OSError:
             continue
         for name in names:

@@ -30,12 +30,26 @@ def library_folders(
     prefixes: tuple[str, ...],
     frameworks: Sequence[Framework] = (),
 ) -> Iterator[tuple[str, str]]:
-    """(folder, way) pairs; a folder can come by several ways. Not all of them exist.
+    """(folder, way) pairs of existing folders; a folder can come by several ways.
 
     Args:
         prefixes: how names of the libraries begin that are looked for; only these count in ld.so.cache.
         frameworks: whose DT_RPATH and DT_RUNPATH lead to more folders.
     """
+    seen: set[tuple[str, str]] = set()
+    for folder, way in _candidates(patient, environ, root, prefixes, frameworks):
+        if (folder, way) not in seen and os.path.isdir(folder):
+            yield folder, way
+        seen.add((folder, way))
+
+
+def _candidates(
+    patient: Patient,
+    environ: Mapping[str, str],
+    root: Path,
+    prefixes: tuple[str, ...],
+    frameworks: Sequence[Framework],
+) -> Iterator[tuple[str, str]]:
     for folder in environ.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":") if os.name != "nt" else ():
         if folder:
             yield folder, LD_LIBRARY_PATH
@@ -53,8 +67,8 @@ def library_folders(
     for toolkit, _ in toolkit_roots(environ, root):
         for name in ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "bin", "bin/x64"):
             yield os.path.join(toolkit, name), TOOLKIT
-    for _, path in read_ld_cache(root):
-        if os.path.basename(path).startswith(prefixes):
+    for name, path in read_ld_cache(root):
+        if name.startswith(prefixes):
             yield os.path.dirname(at(root, path)), CACHE
     for folder in _DEFAULTS:
         yield at(root, folder), DEFAULT
