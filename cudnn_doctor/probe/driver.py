@@ -1,8 +1,6 @@
 """The NVIDIA driver: hardware on the bus, kernel module, device nodes, NVML's versions, libcuda on the loader's path.
 
-`init` and `cuda` stay not examined until `with_init`: only a child process may load libcuda. NVML would tell the CUDA
-version, but nvmlSystemGetCudaDriverVersion and its _v2 open libcuda.so.1 to ask it (seen in the memory map under driver
-580.159.04), so a libcuda that crashes would take this process with it.
+`init` and `cuda` stay not examined until `with_init`: they are asked of libcuda itself, in a child process.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from cudnn_doctor.model import NOT_EXAMINED, Absent, CudaInit, DeviceNode, Driver, Known, LibcudaCopy, known
-from cudnn_doctor.probe.nvml import NvmlSession
+from cudnn_doctor.probe.nvml_session import NvmlSession
 from cudnn_doctor.probe.onpath import Found, examine, find_on_path, release_of
 from cudnn_doctor.probe.pci import probe_pci
 from cudnn_doctor.probe.roots import ROOT, at, entries, guard, linux_fact, on_linux, read
@@ -40,7 +38,7 @@ def probe_driver(
     return Driver(
         pci=probe_pci(root),
         nvml=NOT_EXAMINED if nvml is None else nvml.status,
-        version=NOT_EXAMINED if nvml is None else _release(nvml),
+        version=NOT_EXAMINED if nvml is None else nvml.version,
         cuda=NOT_EXAMINED,
         kernel_module=linux_fact(lambda: _module_release(root)),
         kernel_module_kind=linux_fact(lambda: _module_kind(root)),
@@ -50,19 +48,6 @@ def probe_driver(
         libcuda=libcuda,
         libcuda_off_path=_libcuda_off_path(root, libcuda) if on_linux() else (),
     )
-
-
-def _release(nvml: NvmlSession) -> Known[str] | Absent:
-    """NVML's own answer; where it could not be initialised, the release of its library, which is what the kernel module
-    has to be compared with then."""
-    if nvml.ready:
-        return nvml.call_text("nvmlSystemGetDriverVersion")
-    named = release_of(os.path.realpath(nvml.library)) if nvml.library else nvml.why_not
-    if isinstance(named, Known):
-        return named
-    asked = nvml.call_text("nvmlSystemGetNVMLVersion", initialised=False)
-    # "13.580.159.04": the CUDA major, then the release.
-    return known(asked.value.partition(".")[2], asked.source) if isinstance(asked, Known) else nvml.why_not
 
 
 def with_init(driver: Driver, init: Known[CudaInit] | Absent) -> Driver:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from cudnn_doctor.model import Absent, Gpu, GpuProcess, Known, known
-from cudnn_doctor.probe.nvml import NvmlSession, absent_code, text
+from cudnn_doctor.probe.nvml import Nvml, absent_code, convert, text
+from cudnn_doctor.probe.nvml_session import NvmlSession
 from cudnn_doctor.probe.processes import command_name
-from cudnn_doctor.probe.roots import ROOT, absent
+from cudnn_doctor.probe.roots import ROOT
 
-__all__ = ["NvmlSession", "probe_gpus"]
+__all__ = ["NvmlSession", "probe_gpus", "read_gpu", "unreadable"]
 
 T = TypeVar("T")
 
@@ -49,32 +50,29 @@ _NOT_AVAILABLE = (1 << 64) - 1  # NVML_VALUE_NOT_AVAILABLE of a 64-bit field
 _NAME_LENGTH = 256
 
 
-def probe_gpus(nvml: NvmlSession | None, root: Path = ROOT) -> Known[tuple[Gpu, ...]] | Absent:
+def probe_gpus(nvml: NvmlSession | None) -> Known[tuple[Gpu, ...]] | Absent:
     """All devices that the driver drives, in NVML's order; a driver without any device gives an empty tuple.
 
     A device that fails (fallen off the bus, not permitted, hanging) is listed with its facts absent and does not lose
     the others.
     """
-    if nvml is None:
-        return Absent(reason="not-examined", detail="no NVML session")
-    count = nvml.bounded(lambda: nvml.call("nvmlDeviceGetCount"), "nvmlDeviceGetCount")
-    if isinstance(count, Absent):
-        return count
-    return known(tuple(_bounded_device(nvml, index, root) for index in range(int(count.value))), "NVML")
+    return Absent(reason="not-examined", detail="no NVML session") if nvml is None else nvml.gpus
 
 
-def _bounded_device(nvml: NvmlSession, index: int, root: Path) -> Gpu:
-    device = nvml.bounded(lambda: _device(nvml, index, root), f"reading GPU {index}")
-    return device if isinstance(device, Gpu) else _unreadable(index, device)
+def unreadable(index: int, why: Absent) -> Gpu:
+    """A device of which nothing can be told."""
+    fields: dict[str, Any] = {name: why for name in Gpu.__struct_fields__ if name != "index"}
+    return Gpu(index=index, **fields)
 
 
-def _device(nvml: NvmlSession, index: int, root: Path) -> Gpu:
+def read_gpu(nvml: Nvml, index: int, root: Path = ROOT) -> Gpu:
+    """One device; for the child process that has NVML open."""
     handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
     if isinstance(handle, Absent):
-        return _unreadable(index, handle)
+        return unreadable(index, handle)
 
-    def ask(name: str, convert: Callable[[Any], T], *args: Any) -> Known[T] | Absent:
-        return _convert(nvml.call(name, handle.value, *args), convert)
+    def ask(name: str, change: Callable[[Any], T], *args: Any) -> Known[T] | Absent:
+        return convert(nvml.call(name, handle.value, *args), change)
 
     memory = nvml.call("nvmlDeviceGetMemoryInfo", handle.value)
     rows = nvml.call("nvmlDeviceGetRemappedRows", handle.value)
@@ -85,9 +83,9 @@ def _device(nvml: NvmlSession, index: int, root: Path) -> Gpu:
         uuid=ask("nvmlDeviceGetUUID", text),
         pci=ask("nvmlDeviceGetPciInfo", lambda info: text(info.busId)),
         compute_capability=ask("nvmlDeviceGetCudaComputeCapability", lambda version: f"{version[0]}.{version[1]}"),
-        memory_total=_convert(memory, lambda m: int(m.total)),
-        memory_used=_convert(memory, lambda m: int(m.used)),
-        memory_free=_convert(memory, lambda m: int(m.free)),
+        memory_total=convert(memory, lambda m: int(m.total)),
+        memory_used=convert(memory, lambda m: int(m.used)),
+        memory_free=convert(memory, lambda m: int(m.free)),
         compute_mode=ask("nvmlDeviceGetComputeMode", lambda mode: _COMPUTE_MODES.get(int(mode), f"mode-{mode}")),
         mig=mig,
         mig_devices=_mig_devices(nvml, handle.value, mig),
@@ -96,11 +94,11 @@ def _device(nvml: NvmlSession, index: int, root: Path) -> Gpu:
         ecc_uncorrected=ask("nvmlDeviceGetTotalEccErrors", int, _UNCORRECTED, _VOLATILE),
         retired_pages=_sum([ask("nvmlDeviceGetRetiredPages", len, cause) for cause in _RETIREMENT_CAUSES]),
         retirement_pending=ask("nvmlDeviceGetRetiredPagesPendingStatus", bool),
-        remapped_rows=_convert(rows, lambda r: int(r[1])),
-        remap_pending=_convert(rows, lambda r: bool(r[2])),
-        remap_failed=_convert(rows, lambda r: bool(r[3])),
+        remapped_rows=convert(rows, lambda r: int(r[1])),
+        remap_pending=convert(rows, lambda r: bool(r[2])),
+        remap_failed=convert(rows, lambda r: bool(r[3])),
         recovery_action=_recovery_action(nvml, handle.value),
-        throttle=_convert(
+        throttle=convert(
             _first(
                 nvml, ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"), handle
             ),
@@ -112,21 +110,6 @@ def _device(nvml: NvmlSession, index: int, root: Path) -> Gpu:
     )
 
 
-def _unreadable(index: int, why: Absent) -> Gpu:
-    fields: dict[str, Any] = {name: why for name in Gpu.__struct_fields__ if name != "index"}
-    return Gpu(index=index, **fields)
-
-
-def _convert(fact: Known[Any] | Absent, convert: Callable[[Any], T]) -> Known[T] | Absent:
-    if isinstance(fact, Absent):
-        return fact
-    try:
-        return known(convert(fact.value), fact.source)
-    except Exception as error:
-        why = absent(error)
-        return Absent(reason=why.reason, detail=f"{fact.source}: answer not understood: {why.detail}")
-
-
 def _sum(facts: Sequence[Known[int] | Absent]) -> Known[int] | Absent:
     total = 0
     for fact in facts:
@@ -136,7 +119,7 @@ def _sum(facts: Sequence[Known[int] | Absent]) -> Known[int] | Absent:
     return known(total, facts[0].source if isinstance(facts[0], Known) else "")
 
 
-def _first(nvml: NvmlSession, names: Sequence[str], handle: Known[Any]) -> Known[Any] | Absent:
+def _first(nvml: Nvml, names: Sequence[str], handle: Known[Any]) -> Known[Any] | Absent:
     """The answer of the first function that bindings and driver both have, else why the first has none."""
     answers: list[Known[Any] | Absent] = []
     for name in names:
@@ -151,7 +134,7 @@ def _throttle_words(bits: int) -> tuple[str, ...]:
     return tuple(_THROTTLE.get(bit, f"reason-{bit:#x}") for bit in active)
 
 
-def _recovery_action(nvml: NvmlSession, handle: Any) -> Known[str] | Absent:
+def _recovery_action(nvml: Nvml, handle: Any) -> Known[str] | Absent:
     name = "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"
     field = nvml.constant(name)
     if field is None:
@@ -159,13 +142,13 @@ def _recovery_action(nvml: NvmlSession, handle: Any) -> Known[str] | Absent:
     answer = nvml.call("nvmlDeviceGetFieldValues", handle, [field])
     if isinstance(answer, Known) and int(answer.value[0].nvmlReturn) != 0:
         return absent_code(f"nvmlDeviceGetFieldValues({name})", int(answer.value[0].nvmlReturn))
-    return _convert(answer, lambda values: _RECOVERY.get(int(values[0].value.uiVal), f"action-{values[0].value.uiVal}"))
+    return convert(answer, lambda values: _RECOVERY.get(int(values[0].value.uiVal), f"action-{values[0].value.uiVal}"))
 
 
-def _mig_devices(nvml: NvmlSession, handle: Any, mig: Known[bool] | Absent) -> Known[tuple[str, ...]] | Absent:
+def _mig_devices(nvml: Nvml, handle: Any, mig: Known[bool] | Absent) -> Known[tuple[str, ...]] | Absent:
     if isinstance(mig, Absent) or not mig.value:
-        return _convert(mig, lambda _: ())
-    count = _convert(nvml.call("nvmlDeviceGetMaxMigDeviceCount", handle), int)
+        return convert(mig, lambda _: ())
+    count = convert(nvml.call("nvmlDeviceGetMaxMigDeviceCount", handle), int)
     if isinstance(count, Absent):
         return count
     uuids: list[str] = []
@@ -175,7 +158,7 @@ def _mig_devices(nvml: NvmlSession, handle: Any, mig: Known[bool] | Absent) -> K
             if device.reason == "not-found":  # an empty slot
                 continue
             return device
-        uuid = _convert(nvml.call("nvmlDeviceGetUUID", device.value), text)
+        uuid = convert(nvml.call("nvmlDeviceGetUUID", device.value), text)
         if isinstance(uuid, Absent):
             return uuid
         uuids.append(uuid.value)
@@ -190,12 +173,12 @@ _PROCESS_CALLS: tuple[tuple[Kind, str], ...] = (
 )
 
 
-def _processes(nvml: NvmlSession, handle: Known[Any], root: Path) -> Known[tuple[GpuProcess, ...]] | Absent:
+def _processes(nvml: Nvml, handle: Known[Any], root: Path) -> Known[tuple[GpuProcess, ...]] | Absent:
     """Processes on the device. An MPS client is listed by NVML as compute too, and many a process as compute and
     graphics with the same memory: such a one is told once, as mps before compute before graphics."""
     lists: dict[Kind, list[Any]] = {}
     for kind, name in _PROCESS_CALLS:
-        answer = _convert(_first(nvml, (name, f"{name}_v2"), handle), list)
+        answer = convert(_first(nvml, (name, f"{name}_v2"), handle), list)
         if isinstance(answer, Absent) and kind == "compute":
             return answer
         lists[kind] = answer.value if isinstance(answer, Known) else []
@@ -209,7 +192,7 @@ def _processes(nvml: NvmlSession, handle: Known[Any], root: Path) -> Known[tuple
     return known(tuple(found), "NVML process lists")
 
 
-def _process(nvml: NvmlSession, process: Any, kind: Kind, root: Path) -> GpuProcess:
+def _process(nvml: Nvml, process: Any, kind: Kind, root: Path) -> GpuProcess:
     pid, memory = int(process.pid), process.usedGpuMemory
     return GpuProcess(
         pid=pid,
@@ -221,8 +204,8 @@ def _process(nvml: NvmlSession, process: Any, kind: Kind, root: Path) -> GpuProc
     )
 
 
-def _process_name(nvml: NvmlSession, pid: int, root: Path) -> Known[str] | Absent:
-    name = _convert(nvml.call("nvmlSystemGetProcessName", pid), text)
+def _process_name(nvml: Nvml, pid: int, root: Path) -> Known[str] | Absent:
+    name = convert(nvml.call("nvmlSystemGetProcessName", pid), text)
     if isinstance(name, Known) and name.value:
         return known(name.value[:_NAME_LENGTH], name.source)
     comm = command_name(root, pid)

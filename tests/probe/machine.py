@@ -10,8 +10,9 @@ from typing import Any
 
 import pynvml
 
-from cudnn_doctor.model import Gpu, Known
-from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
+from cudnn_doctor.model import Gpu
+from cudnn_doctor.probe.gpus import read_gpu
+from cudnn_doctor.probe.nvml import Nvml
 
 MIB = 1 << 20
 UUID = "GPU-00000000-1111-2222-3333-444444444444"
@@ -140,16 +141,10 @@ def h200(**changes: Any) -> dict[str, Any]:
     }
 
 
-def session(answers: dict[str, Any], timeout_s: float = 10.0) -> NvmlSession:
-    """An NVML session over a `FakeNvml`."""
-    return NvmlSession(module=FakeNvml(answers), timeout_s=timeout_s)
-
-
 def gpus(answers: dict[str, Any], root: Path = Path("/nonexistent")) -> tuple[Gpu, ...]:
     """All GPUs that a `FakeNvml` shows."""
-    fact = probe_gpus(session(answers), root)
-    assert isinstance(fact, Known)
-    return fact.value
+    nvml = Nvml(FakeNvml(answers))
+    return tuple(read_gpu(nvml, index, root) for index in range(answers["nvmlDeviceGetCount"]))
 
 
 def facts(gpu: Gpu) -> dict[str, Any]:

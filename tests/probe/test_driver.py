@@ -5,15 +5,26 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from cudnn_doctor.model import NOT_EXAMINED, Absent, CudaInit, DeviceNode, Driver, Known, LibcudaCopy, PciDevice, known
+from cudnn_doctor.model import (
+    NOT_EXAMINED,
+    Absent,
+    CudaInit,
+    DeviceNode,
+    Driver,
+    Known,
+    LibcudaCopy,
+    NvmlStatus,
+    PciDevice,
+    known,
+)
 from cudnn_doctor.probe.driver import probe_driver, with_init
 from cudnn_doctor.probe.gpus import NvmlSession
-from tests.probe.machine import PROC_VERSION, FakeNvml, elf, error, h200, ld_cache, link, pci_device, put
+from cudnn_doctor.probe.nvml_session import NvmlFacts
+from tests.probe.machine import PROC_VERSION, elf, ld_cache, link, pci_device, put
 
 LIB = "/usr/lib/x86_64-linux-gnu"
 
@@ -30,21 +41,28 @@ def h200_machine(root: Path) -> Path:
     return root
 
 
-def drive(answers: dict[str, Any]) -> NvmlSession:
-    return NvmlSession(module=FakeNvml(answers))
+class Told(NvmlSession):
+    """A session whose child has told its facts."""
+
+    def __init__(self, status: Known[NvmlStatus] | Absent, version: Known[str] | Absent) -> None:
+        self._thread, self._facts = None, NvmlFacts(status=status, version=version, gpus=NOT_EXAMINED)
+
+
+SUCCESS = known(NvmlStatus(code=0, name="NVML_SUCCESS"), "nvmlInit")
+RELEASE = known("580.159.04", "nvmlSystemGetDriverVersion")
 
 
 def test_h200(tmp_path: Path) -> None:
     environ = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/nvidia/lib"}
-    driver = probe_driver(h200_machine(tmp_path), environ, drive(h200()))
+    driver = probe_driver(h200_machine(tmp_path), environ, Told(SUCCESS, RELEASE))
     gpu = PciDevice(
         address="0000:00:06.0", device="0x2335", driver=known("nvidia", "/sys/bus/pci/devices/0000:00:06.0/driver")
     )
     names = ("nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
     assert driver == Driver(
         pci=known((gpu,), "/sys/bus/pci/devices"),
-        nvml=driver.nvml,
-        version=known("580.159.04", "nvmlSystemGetDriverVersion"),
+        nvml=SUCCESS,
+        version=RELEASE,
         cuda=NOT_EXAMINED,
         kernel_module=known("580.159.04", "/proc/driver/nvidia/version"),
         kernel_module_kind=known("open", "/proc/driver/nvidia/version"),
@@ -64,8 +82,6 @@ def test_h200(tmp_path: Path) -> None:
         init=NOT_EXAMINED,
         libcuda_off_path=(),
     )
-    assert isinstance(driver.nvml, Known)
-    assert driver.nvml.value.name == "NVML_SUCCESS"
     assert msgspec.json.decode(msgspec.json.encode(driver), type=Driver) == driver
 
 
@@ -293,13 +309,7 @@ def test_cuda_compat_that_is_not_on_the_path(tmp_path: Path) -> None:
     ]
 
 
-# ---------------------------------------------------------------- NVML's versions
-
-
-def test_no_function_is_called_that_loads_libcuda(tmp_path: Path) -> None:
-    module = FakeNvml(h200(nvmlSystemGetCudaDriverVersion=13000, nvmlSystemGetCudaDriverVersion_v2=13000))
-    probe_driver(tmp_path, {}, NvmlSession(module=module))
-    assert module.calls == ["nvmlInit", "nvmlSystemGetDriverVersion"]
+# ---------------------------------------------------------------- what children tell
 
 
 def test_what_a_child_heard_from_libcuda(tmp_path: Path) -> None:
@@ -311,28 +321,8 @@ def test_what_a_child_heard_from_libcuda(tmp_path: Path) -> None:
     assert with_init(driver, crashed) == msgspec.structs.replace(driver, init=crashed, cuda=crashed)
 
 
-def test_mismatch_still_gives_both_releases(tmp_path: Path) -> None:
-    put(tmp_path, {"/proc/driver/nvidia/version": PROC_VERSION})
-    answers = h200(nvmlInit=error(18), nvmlSystemGetNVMLVersion="13.580.95.05", nvmlSystemGetDriverVersion=error(1))
-    driver = probe_driver(tmp_path, {}, drive(answers))
-    assert isinstance(driver.nvml, Known)
-    assert (driver.nvml.value.code, driver.nvml.value.name) == (18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")
-    assert driver.version == known("580.95.05", "nvmlSystemGetNVMLVersion")
-    assert driver.kernel_module == known("580.159.04", "/proc/driver/nvidia/version")
-
-
-def test_release_of_a_library_that_could_not_be_initialised_is_in_its_file_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library = put(tmp_path, {"/libnvidia-ml.so.550.54.15": elf()}) / "libnvidia-ml.so.550.54.15"
-    nvml = drive(h200(nvmlInit=error(9)))
-    nvml.library = str(library)
-    assert probe_driver(tmp_path, {}, nvml).version == known("550.54.15", f"file name {library}")
-
-
 def test_nvml_without_library(tmp_path: Path) -> None:
     driver = probe_driver(tmp_path, {}, NvmlSession(tmp_path, {}))
-    why = Absent(
-        reason="not-found", detail="no libnvidia-ml.so.1 in LD_LIBRARY_PATH, ld.so.cache and the default folders"
-    )
-    assert driver.nvml == driver.version == why
+    detail = "no libnvidia-ml.so.1 in LD_LIBRARY_PATH, ld.so.cache and the default folders"
+    assert driver.nvml == driver.version == Absent(reason="not-found", detail=detail)
+    assert driver.cuda == NOT_EXAMINED

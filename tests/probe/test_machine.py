@@ -123,12 +123,9 @@ def test_other_platforms_answer_that_it_is_not_supported(platform: str) -> None:
     assert driver.libcuda == driver.libcuda_off_path == ()
     no_limits = Absent(reason="not-supported", detail=f"{platform} has no resource limits")
     assert host.limits.stack == host.limits.memlock == host.limits.open_files == no_limits
+    assert gpus == Absent(reason="not-supported", detail="NVML is asked in a child process: Linux only")
     if platform == "win32":
-        assert isinstance(gpus, Absent)
-        assert gpus.reason == "not-found"
-        assert gpus.detail.startswith("no nvml.dll: C:/Windows/System32/nvml.dll or ")
         assert host.os == Absent(reason="not-supported", detail="platform win32")  # no sys.getwindowsversion here
     else:
-        assert gpus == Absent(reason="not-supported", detail="NVML does not exist on darwin")
         assert isinstance(host.os, Known)
         assert host.os.value.startswith("macOS")

@@ -1,9 +1,8 @@
-"""NVML sessions: what does not start, hangs or is old, and the real bindings over a library made of Python."""
+"""NVML's bindings: what does not start and what is old; the real ones over a library made of Python."""
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,13 @@ import pynvml
 import pytest
 
 from cudnn_doctor.model import Absent, Gpu, Known, NvmlStatus, known
-from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
-from cudnn_doctor.probe.nvml import ERRORS, error_name
-from tests.probe.machine import FakeNvml, elf, error, facts, gpus, h200, put, session
+from cudnn_doctor.probe.gpus import read_gpu
+from cudnn_doctor.probe.nvml import ERRORS, Nvml, error_name
+from tests.probe.machine import FakeNvml, error, facts, h200
+
+
+def nvml(**changes: Any) -> Nvml:
+    return Nvml(FakeNvml(h200(**changes)))
 
 
 @pytest.mark.parametrize(
@@ -29,104 +32,63 @@ from tests.probe.machine import FakeNvml, elf, error, facts, gpus, h200, put, se
     ],
 )
 def test_nvml_that_does_not_start(code: int, name: str, reason: Any) -> None:
-    nvml = session(h200(nvmlInit=error(code)))
-    assert isinstance(nvml.status, Known)
-    assert (nvml.status.value.code, nvml.status.value.name) == (code, name)
-    assert not nvml.ready
-    assert probe_gpus(nvml) == Absent(reason=reason, detail=f"nvmlInit: {name} ({code})")
+    session = nvml(nvmlInit=error(code))
+    assert isinstance(session.status, Known)
+    assert (session.status.value.code, session.status.value.name) == (code, name)
+    assert not session.ready
+    why = Absent(reason=reason, detail=f"nvmlInit: {name} ({code})")
+    assert session.call("nvmlDeviceGetCount") == why
+    assert set(facts(read_gpu(session, 0)).values()) == {why}
 
 
 def test_message_of_nvml_is_kept() -> None:
-    status = session({"nvmlInit": error(18)}).status
-    message = "RM has detected an NVML/RM version mismatch."
-    assert status == known(NvmlStatus(code=18, name=error_name(18), message=message), "nvmlInit")
+    status = NvmlStatus(code=18, name=error_name(18), message="RM has detected an NVML/RM version mismatch.")
+    assert nvml(nvmlInit=error(18)).status == known(status, "nvmlInit")
+
+
+def test_library_that_is_there_and_that_the_loader_refuses() -> None:
+    status = Nvml(FakeNvml({"nvmlInit": error(12)}), "/lib/libnvidia-ml.so.1").status
+    message = "NVML Shared Library Not Found: /lib/libnvidia-ml.so.1 is there, but the loader refused it"
+    assert status == known(
+        NvmlStatus(code=12, name="NVML_ERROR_LIBRARY_NOT_FOUND", message=message), "nvmlInit of /lib/libnvidia-ml.so.1"
+    )
 
 
 def test_error_names_are_those_of_the_bindings() -> None:
     named = {v: n for n, v in vars(pynvml).items() if n.startswith("NVML_ERROR_") and isinstance(v, int)}
     assert named.items() <= {code: f"NVML_ERROR_{name}" for code, name in ERRORS.items()}.items()
-    assert len(named) >= 27  # 12.535 has 27, 13.615 all 31
+    assert len(named) >= 27  # 12.535 has 28, 13.615 all 31
 
 
 def test_bindings_that_do_not_start_for_a_reason_of_their_own() -> None:
-    nvml = session({"nvmlInit": RuntimeError("boom")})
-    assert nvml.status == Absent(reason="error", detail="RuntimeError: boom")
+    assert nvml(nvmlInit=RuntimeError("boom")).status == Absent(reason="error", detail="RuntimeError: boom")
 
 
-# ---------------------------------------------------------------- time and life
-
-
-def test_init_that_hangs() -> None:
-    release = threading.Event()
-    nvml = session(h200(nvmlInit=release.wait), timeout_s=0.05)
-    why = Absent(reason="timeout", detail="nvmlInit did not return within 0.05 s")
-    assert nvml.status == why
-    assert probe_gpus(nvml) == why
-    nvml.close()
-    release.set()
-
-
-def test_device_that_hangs_leaves_the_earlier_ones() -> None:
-    release = threading.Event()
-
-    def handle(index: int) -> str:
-        if index == 1:
-            release.wait()
-        return f"handle {index}"
-
-    module = FakeNvml(h200(nvmlDeviceGetCount=3, nvmlDeviceGetHandleByIndex=handle))
-    with NvmlSession(module=module, timeout_s=0.2) as nvml:
-        fact = probe_gpus(nvml)
-    assert isinstance(fact, Known)
-    first, second, third = fact.value
-    assert first.name == known("NVIDIA H200", "nvmlDeviceGetName")
-    assert second.name == Absent(reason="timeout", detail="reading GPU 1 did not return within 0.2 s")
-    assert third.name == Absent(reason="timeout", detail="an earlier NVML call did not return")
-    assert "nvmlShutdown" not in module.calls  # it would wait for the call that hangs
-    release.set()
-
-
-def test_nvml_that_reports_a_timeout_is_not_stuck() -> None:
-    (gpu,) = gpus(h200(nvmlDeviceGetName=error(10)))
-    assert gpu.name == Absent(reason="timeout", detail="nvmlDeviceGetName: NVML_ERROR_TIMEOUT (10)")
-    first, second = gpus(h200(nvmlDeviceGetCount=2, nvmlDeviceGetHandleByIndex=error(10)))
-    assert first.name == second.name
-    assert first.name == Absent(reason="timeout", detail="nvmlDeviceGetHandleByIndex: NVML_ERROR_TIMEOUT (10)")
-
-
-def test_session_is_opened_and_closed_once() -> None:
-    module = FakeNvml(h200())
-    with NvmlSession(module=module) as nvml:
-        assert nvml.ready
-        probe_gpus(nvml)
-    nvml.close()
-    assert (module.calls.count("nvmlInit"), module.calls.count("nvmlShutdown")) == (1, 1)
-    assert probe_gpus(nvml) == Absent(reason="not-examined", detail="the NVML session is closed")
-
-
-def test_session_that_failed_is_not_shut_down() -> None:
-    module = FakeNvml(h200(nvmlInit=error(9)))
-    with NvmlSession(module=module):
-        pass
-    assert module.calls == ["nvmlInit"]
-
-
-def test_pynvml_is_not_imported_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)  # importing it would raise
-    nvml = NvmlSession(tmp_path, {})
-    detail = "no libnvidia-ml.so.1 in LD_LIBRARY_PATH, ld.so.cache and the default folders"
-    assert nvml.status == Absent(reason="not-found", detail=detail)
-    assert nvml.library == ""
-
-
-def test_library_there_but_no_bindings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path, {"/usr/lib64/libnvidia-ml.so.1": elf()})
+def test_no_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    nvml = NvmlSession(tmp_path, {})
-    assert isinstance(nvml.status, Absent)
-    assert nvml.status.reason == "error"
-    assert nvml.status.detail.startswith("ModuleNotFoundError: ")
-    assert nvml.library == "/usr/lib64/libnvidia-ml.so.1"
+    session = Nvml()
+    assert isinstance(session.status, Absent)
+    assert session.status.reason == "error"
+    assert session.status.detail.startswith("ModuleNotFoundError: ")
+    assert session.call("nvmlDeviceGetCount") == session.release() == session.status
+    session.close()
+
+
+def test_release() -> None:
+    assert nvml().release() == known("580.159.04", "nvmlSystemGetDriverVersion")
+    assert nvml(nvmlSystemGetDriverVersion=b"470.256.02").release() == known("470.256.02", "nvmlSystemGetDriverVersion")
+    skew = nvml(nvmlInit=error(18), nvmlSystemGetNVMLVersion="13.580.95.05")
+    assert skew.release() == known("580.95.05", "nvmlSystemGetNVMLVersion")
+    silent = nvml(nvmlInit=error(18), nvmlSystemGetNVMLVersion=error(1))
+    assert silent.release() == Absent(reason="error", detail="nvmlInit: NVML_ERROR_LIB_RM_VERSION_MISMATCH (18)")
+
+
+def test_nvml_is_shut_down_once_it_was_initialised() -> None:
+    started, failed = FakeNvml(h200()), FakeNvml(h200(nvmlInit=error(9)))
+    Nvml(started).close()
+    Nvml(failed).close()
+    assert started.calls == ["nvmlInit", "nvmlShutdown"]
+    assert failed.calls == ["nvmlInit"]
 
 
 # ---------------------------------------------------------------- the real bindings over a library made of Python
@@ -175,10 +137,9 @@ def test_real_bindings_over_a_driver_that_lacks_the_newest_symbols(real_bindings
             nvmlDeviceGetPersistenceMode=lambda handle, mode: 4,
         )
     )
-    with NvmlSession(module=pynvml) as nvml:
-        fact = probe_gpus(nvml, Path("/nonexistent"))
-    assert isinstance(fact, Known)
-    (gpu,) = fact.value
+    session = Nvml(pynvml)
+    assert session.call("nvmlDeviceGetCount") == known(1, "nvmlDeviceGetCount")
+    gpu = read_gpu(session, 0, Path("/nonexistent"))
     assert gpu.name == known("Tesla K80", "nvmlDeviceGetName")
     assert gpu.temperature == known(41, "nvmlDeviceGetTemperature")
     refused = Absent(reason="no-permission", detail="nvmlDeviceGetPersistenceMode: NVML_ERROR_NO_PERMISSION (4)")
@@ -194,8 +155,7 @@ def test_real_bindings_over_a_driver_that_lacks_the_newest_symbols(real_bindings
 
 def test_real_bindings_over_a_mismatched_driver(real_bindings: Any) -> None:
     real_bindings(Library(nvmlInitWithFlags=lambda flags: 18))
-    nvml = NvmlSession(module=pynvml)
     message = "RM has detected an NVML/RM version mismatch."
-    assert nvml.status == known(
+    assert Nvml(pynvml).status == known(
         NvmlStatus(code=18, name="NVML_ERROR_LIB_RM_VERSION_MISMATCH", message=message), "nvmlInit"
     )
