@@ -131,6 +131,7 @@ class Redactor:
                 self._know_user(match[1])
                 self._know_host(match[2])
             self._uuids.update(m[0].lower() for m in p.UUID.finditer(node))
+            self._versions.update(m[0] for m in p.QUAD.finditer(node) if _in_version_place(m))
         elif isinstance(node, Mapping):
             for value in node.values():
                 self.learn(value)
@@ -249,12 +250,10 @@ class Redactor:
         return f"{match[1]}{self._numbered('host', host)}"
 
     def _quad(self, match: re.Match[str]) -> str:
-        quad, text, at = match[0], match.string, match.start()
+        quad = match[0]
         if quad in self._versions or quad in p.OPEN_ADDRESSES or any(int(part) > 255 for part in quad.split(".")):
             return quad
-        if p.VERSION_BEFORE.search(text[max(0, at - 64) : at]):
-            return quad
-        return self._numbered("address", quad)
+        return quad if _in_version_place(match) else self._numbered("address", quad)
 
     def _ipv6(self, match: re.Match[str]) -> str:
         from ipaddress import AddressValueError, IPv6Address
@@ -318,6 +317,12 @@ class Redactor:
 
 def _personal_home(home: str) -> bool:
     return home.rstrip("/\\") not in p.SYSTEM_FOLDERS and (home.startswith("/") or home[1:2] == ":")
+
+
+def _in_version_place(quad: re.Match[str]) -> bool:
+    """Whether what stands beside four dotted numbers makes them a version: an operator, a product, "-1" of a package."""
+    text, start, end = quad.string, quad.start(), quad.end()
+    return bool(p.VERSION_BEFORE.search(text[max(0, start - 64) : start]) or p.VERSION_AFTER.match(text, end))
 
 
 def _unique(values: Iterable[str]) -> tuple[str, ...]:

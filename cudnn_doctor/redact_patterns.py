@@ -101,6 +101,7 @@ VERSION_BEFORE = re.compile(
     r"|\b(?:version|release|ver|v|driver|cuda|cudnn|cublas\w{0,3}|nvrtc|cufft|curand|cusolver|cusparse|nccl|tensorrt|trt|nvjitlink"
     r"|toolkit|runtime|torch|tensorflow|jax|jaxlib|(?:nvidia|tensorrt|libcudnn|libcublas|cuda)[\w-]{0,40})[:\s(]{1,3}v?)$"
 )
+VERSION_AFTER = re.compile(r"-\d{1,3}(?:[^\w.]|$)|\+|\.(?:dist-info|post|dev|so|whl)|-py3")
 IPV6 = re.compile(
     r"(?<![\w:.])(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])"
 )

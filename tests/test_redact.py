@@ -74,6 +74,7 @@ def test_names_and_addresses(text: str, expected: str) -> None:
         "cuDNN 8.9.7.29, TensorRT 10.3.0.26",
         "NVRM version: 580.159.04",
         "driver 535.54.03.1 is 999.1.2.3",
+        "9.14.0.64-1 of libcudnn9-cuda-13=9.14.0.64-1, then 9.14.0.64 alone",
     ],
 )
 def test_versions_of_four_parts_are_no_addresses(text: str) -> None:

@@ -73,7 +73,7 @@ def _user(r: Resolution, y: int) -> Markup:
         tag("rect", x=1, y=y, width=LEFT - 2, height=BOX, rx=8, class_="box"),
         tag("text", _fit(r.consumer, 34), x=14, y=y + 24, class_="strong"),
         tag("text", _fit(f"wants {r.wanted}", 37), x=14, y=y + 42, class_="fine"),
-        tag("text", _fit(f"by {short_step(r.step)}" if found else "finds none", 37), x=14, y=y + 58, class_="fine"),
+        tag("text", _fit(short_step(r.step) if found else "finds none", 37), x=14, y=y + 58, class_="fine"),
     )
 
 
