@@ -17,7 +17,7 @@ from cudnn_doctor.knowledge.compat import (
 from cudnn_doctor.knowledge.pins import fitting_cudnn, pin
 from cudnn_doctor.knowledge.versions import numbers
 from cudnn_doctor.model import Fix, Known, known, value_or
-from cudnn_doctor.rules.base import Case, Outcome, rule
+from cudnn_doctor.rules.base import Case, Outcome, passed, rule
 from cudnn_doctor.rules.compat_build import cpu_only, known_bad, one_cuda, runtime_only
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
@@ -207,21 +207,27 @@ status codes. The file name holds the major (libcudnn.so.8, libcudnn.so.9), so t
 a renamed file leads to the wrong one.""",
     source="https://docs.nvidia.com/deeplearning/cudnn/latest/developer/forward-compatibility.html",
     examples=lambda: (
+        ("ok", sample()),
         ("problem", sample({"cudnn.0.version": known("8.9.7", EX)})),
-        ("skipped", sample()),
+        ("skipped", sample({"resolutions": ()})),
     ),
 )
 def loader_major(case: Case) -> Iterator[Outcome]:
-    for found in _loader(case, "loader:major"):
-        if not isinstance(found, Outcome):
-            one, judgement = found
-            yield outcome(
-                judgement,
-                one.name,
-                f"{one.name} would load cuDNN {one.version}, of a major that it does not know",
-                evidence=[*one.evidence(), shown(one.framework.built_cudnn, f"{one.pointer}/built_cudnn")],
-                fixes=_suitable(case, one) if judgement.verdict == "problem" else (),
-            )
+    for found in _loader(case, "loader:major", "loader:minor", "loader:exact"):
+        if isinstance(found, Outcome):
+            continue
+        one, judgement = found
+        evidence = [*one.evidence(), shown(one.framework.built_cudnn, f"{one.pointer}/built_cudnn")]
+        if judgement.rule != "loader:major":
+            yield passed(one.name, f"{one.name} would load cuDNN {one.version}, of its own major", evidence=evidence)
+            continue
+        yield outcome(
+            judgement,
+            one.name,
+            f"{one.name} would load cuDNN {one.version}, of a major that it does not know",
+            evidence=evidence,
+            fixes=_suitable(case, one) if judgement.verdict == "problem" else (),
+        )
 
 
 @rule(
