@@ -65,7 +65,7 @@ def helpers(case: Case) -> Iterator[Outcome]:
             text = "Finds the libraries that it opens"
             if provided:
                 names = ", ".join(w for w, _ in provided)
-                text = f"{names} come from {by_framework[0]}'s own folders, loaded before it"
+                text = f"{by_framework[0]} loads {names} from its own folders before cuDNN"
             yield passed(name, text, evidence=evidence)
             continue
         names = ", ".join(w for w, _ in missing)

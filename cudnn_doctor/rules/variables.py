@@ -66,6 +66,7 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
         return
     here = ", ".join(f"{g.index}: {value_or(g.uuid, '?')}" for g in listed)
     evidence = [variable(case, VISIBLE), shown(case.snapshot.gpus, GPUS, here)]
+    shown_gpus = f"CUDA shows {plural(len(seen.devices), 'GPU')} ({', '.join(seen.devices)})"
     fixes = [fix("Unset it, or name GPUs that are here (nvidia-smi -L).", f"unset {VISIBLE}", verify=again("CD501"))]
     if seen.twice:
         title = f"'{value}' names {seen.twice} twice: CUDA shows no GPU at all (cuInit 101)"
@@ -78,7 +79,7 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
         yield problem(
             VISIBLE,
             f"'{value}' ends at '{seen.ended_at}': {seen.why}",
-            detail=f"CUDA shows {plural(len(seen.devices), 'GPU')} ({', '.join(seen.devices)}), the rest is ignored.",
+            detail=f"{shown_gpus}, the rest is ignored.",
             evidence=evidence,
             fixes=fixes,
             severity="warning",
@@ -87,7 +88,7 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
         yield problem(
             VISIBLE,
             f"Of '{seen.dropped}' CUDA reads only the number in front",
-            detail=f"CUDA shows the GPUs {', '.join(seen.devices)}. Commas part the entries.",
+            detail=f"{shown_gpus}. Commas part the entries.",
             evidence=evidence,
             fixes=fixes,
             severity="warning",
