@@ -277,6 +277,40 @@ def test_empty_libcuda_left_by_a_container_stops_the_loader_and_is_listed(tmp_pa
     ]
 
 
+def test_libcuda_that_cannot_be_read_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "usr/lib64/libcuda.so.1").mkdir(parents=True)  # root may read every file, but no folder as a file
+    (copy,) = probe_driver(tmp_path, {}).libcuda
+    assert copy.version == Absent(reason="error", detail="not readable: Is a directory")
+
+
+@pytest.mark.parametrize("folder", ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"])
+def test_default_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    monkeypatch.setattr("cudnn_doctor.probe.onpath._machine", lambda: "x86_64")
+    put(tmp_path, {f"{folder}/libcuda.so.1": elf()})
+    assert [(c.path, c.found_by) for c in probe_driver(tmp_path, {}).libcuda] == [
+        (f"{folder}/libcuda.so.1", "default folder")
+    ]
+
+
+def test_relative_and_empty_entries_of_ld_library_path_are_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudnn_doctor.probe.onpath._machine", lambda: "x86_64")
+    here = put(tmp_path / "work", {"/libcuda.so.1": elf(), "/sub/libcuda.so.1": elf()})
+    monkeypatch.chdir(here)
+    found = probe_driver(Path("/"), {"LD_LIBRARY_PATH": "sub::"}).libcuda
+    assert [c.path for c in found[:2]] == [f"{here}/sub/libcuda.so.1", f"{here}/libcuda.so.1"]
+    assert all(not c.path.startswith(str(here)) for c in probe_driver(Path("/"), {"LD_LIBRARY_PATH": ""}).libcuda)
+
+
+@pytest.mark.parametrize("folder", ["/usr/local/nvidia/lib64", "/run/opengl-driver/lib", "/usr/lib64/nvidia"])
+def test_folders_that_only_ld_library_path_or_an_rpath_reaches(tmp_path: Path, folder: str) -> None:
+    put(tmp_path, {f"{folder}/libcuda.so.1": elf()})
+    driver = probe_driver(tmp_path, {})
+    assert driver.libcuda == ()
+    assert [c.path for c in driver.libcuda_off_path] == [f"{folder}/libcuda.so.1"]
+
+
 def test_wsl(tmp_path: Path) -> None:
     put(tmp_path, {"/usr/lib/wsl/lib/libcuda.so.1.1": elf(), "/dev/dxg": ""})
     link(tmp_path, "/usr/lib/wsl/lib/libcuda.so.1", "libcuda.so.1.1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from cudnn_doctor.model import Absent, Host, Known, known
 from cudnn_doctor.probe.cgroups import probe_memory_limit
 from cudnn_doctor.probe.environment import ALLOWED, allowed_variables
 from cudnn_doctor.probe.host import probe_host, probe_limits
-from cudnn_doctor.probe.processes import command_name, probe_mps
+from cudnn_doctor.probe.processes import _INITIAL_PID_NAMESPACE, command_name, probe_mps
 from tests.probe.machine import put
 
 DISK = "25 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
@@ -107,6 +108,34 @@ def test_container(tmp_path: Path, files: dict[str, str], environ: dict[str, str
     host = probe_host(put(machine(tmp_path), files), environ)
     assert host.container == known(kind, source)
     assert "KUBERNETES_SERVICE_HOST" not in host.environment
+
+
+def test_musl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def confstr(name: str) -> str:
+        raise ValueError("unrecognized configuration name")
+
+    monkeypatch.setattr(os, "confstr", confstr)
+    put(tmp_path, {"/lib/libz.so.1": ""})
+    why = Absent(reason="not-found", detail="confstr has no CS_GNU_LIBC_VERSION and /lib no ld-musl-*")
+    assert probe_host(tmp_path, {}).libc == why
+    put(tmp_path, {"/lib/ld-musl-x86_64.so.1": ""})
+    assert probe_host(tmp_path, {}).libc == known("musl", "/lib/ld-musl-x86_64.so.1")
+
+
+def test_glibc(tmp_path: Path) -> None:
+    name = os.confstr("CS_GNU_LIBC_VERSION")
+    assert name is not None
+    assert probe_host(tmp_path, {}).libc == known(name, "confstr(CS_GNU_LIBC_VERSION)")
+    assert name.startswith("glibc 2.")
+
+
+def test_windows_names_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(sys, "getwindowsversion", lambda: (10, 0, 26100, 2, ""), raising=False)
+    monkeypatch.delattr(os, "uname")
+    host = probe_host(tmp_path, {"PROCESSOR_ARCHITECTURE": "AMD64"})
+    assert host.os == known("Windows 10.0 build 26100", "sys.getwindowsversion")
+    assert host.machine == "AMD64"
 
 
 def test_wsl(tmp_path: Path) -> None:
@@ -239,6 +268,11 @@ def test_mps_server_alone_is_no_control_daemon(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("cudnn_doctor.probe.processes._INITIAL_PID_NAMESPACE", inode)
     stale = known(False, "/tmp/nvidia-mps/control is there, but no nvidia-cuda-mps-control runs")
     assert probe_mps(tmp_path, {}) == stale
+
+
+def test_initial_pid_namespace_has_its_fixed_number() -> None:
+    # `stat -L -c %i /proc/self/ns/pid` on a machine outside any container gives 4026531836.
+    assert _INITIAL_PID_NAMESPACE == 4026531836
 
 
 def test_mps_pipe_shared_with_another_pid_namespace_cannot_be_known(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ FOUND = Xid(time="Nov 30 09:00:00", pci="0000:00:06", code=48, text="An uncorrec
 
 
 def test_file_where_the_ring_is_refused(tmp_path: Path) -> None:
-    put(tmp_path, {"/var/log/kern.log": OLD + BOOT + NEW + FORGED, "/var/log/syslog": OLD})
-    assert probe_xids(tmp_path, refused) == known((FOUND,), "/var/log/kern.log")
+    put(tmp_path, {"/var/log/kern.log": OLD + BOOT + OLD + BOOT + NEW + NEW + FORGED, "/var/log/syslog": OLD})
+    assert probe_xids(tmp_path, refused) == known((FOUND, FOUND), "/var/log/kern.log")
 
 
 def test_file_whose_boot_was_rotated_away_counts_whole(tmp_path: Path) -> None:

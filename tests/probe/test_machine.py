@@ -56,7 +56,7 @@ def test_this_machine() -> None:
     assert isinstance(host.kernel, Known)
     assert host.kernel.value == os.uname().release
     assert isinstance(host.limits.stack, Known)
-    assert isinstance(xids, Known) or xids.reason in ("no-permission", "not-found", "error")
+    assert isinstance(xids, Known) or xids.reason == "no-permission"
     if HAS_GPU:
         assert isinstance(gpus, Known)
         assert isinstance(driver.pci, Known)
