@@ -1,0 +1,186 @@
+"""The states of `reproduce` for people: a table of answers, then what can give the error on this box and what cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cudnn_doctor.model import ScenarioResult
+from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad
+from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style
+from cudnn_doctor.reproduce.types import Conclusion, Reproduction, Row
+from cudnn_doctor.scenarios import scenarios
+from cudnn_doctor.scenarios.base import Scenario
+
+MARKS: dict[str, tuple[Style, str]] = {
+    "as-expected": ("ok", "as expected"),
+    "differs": ("warning", "DIFFERS"),
+    "unknown-version": ("note", "unknown version"),
+    "not-reached": ("dim", "not reached"),
+}
+PREFIX = "CUDNN_STATUS_"
+
+
+def render_reproduction(
+    document: Reproduction, *, width: int = 100, color: bool = False, verbose: bool = False, encoding: str = "utf-8"
+) -> str:
+    """The document as text; `color` loads rich. `verbose` adds what each state shows and what every child printed."""
+    return _text(_Layout(width, encoding).reproduction(document, verbose=verbose), color, encoding)
+
+
+def render_list(*, width: int = 100, color: bool = False, encoding: str = "utf-8") -> str:
+    """Every state: id, danger, summary, cause."""
+    return _text(_Layout(width, encoding).states(), color, encoding)
+
+
+def progress_line(done: int, total: int, name: str, width: int = 20) -> str:
+    """One line for stderr: "[#####...............] 9 of 36 states, after-fork"."""
+    filled = width * done // max(1, total)
+    return f"[{'#' * filled}{'.' * (width - filled)}] {done} of {total} states, {name.split('#', 1)[0]}"
+
+
+def _text(lines: Iterator[Line], color: bool, encoding: str) -> str:
+    safe: list[Line] = []
+    for line in lines:
+        text = "".join(t for _, t in line)
+        clean = encodable(disarmed(text), encoding)
+        safe.append(line if clean == text else (("", clean),))
+    if color:
+        from cudnn_doctor.render.terminal import paint
+
+        return paint(safe)
+    from cudnn_doctor.render.plain import join
+
+    return join(safe)
+
+
+class _Layout(Layout):
+    """The lines of the report of the states."""
+
+    def reproduction(self, document: Reproduction, *, verbose: bool) -> Iterator[Line]:
+        places = list(dict.fromkeys((r.cudnn, r.device) for r in document.rows))
+        for cudnn, device in places:
+            mine = [r for r in document.rows if (r.cudnn, r.device) == (cudnn, device)]
+            known = next((c for c in document.conclusions if (c.cudnn, c.device) == (cudnn, device)), None)
+            yield from self._place(mine, known)
+            yield from self._table(mine)
+            yield ()
+            if known:
+                yield from self.block(one_line(known.text))
+                yield ()
+        yield from self._left_out(document)
+        if verbose:
+            yield from self._what_was_seen(document)
+        chosen = [f for f in document.findings if f.status in ("problem", "crashed")]
+        if chosen:
+            yield (("bold", f"Findings ({len(chosen)})"),)
+            for finding in chosen:
+                yield ()
+                yield from self._finding(finding)
+            yield ()
+        for note in document.notes:
+            yield from self.block(note, first=(("dim", "Note: "),))
+        yield from self._agreements(document)
+        style, word = VERDICTS[document.verdict]
+        yield from self.block(f"{document.reason} (exit code {document.exit_code})", first=((style, f"{word}: "),))
+
+    def _place(self, rows: Sequence[Row], known: Conclusion | None) -> Iterator[Line]:
+        first = rows[0]
+        device = f"GPU {first.device}" + (f", {known.device_name}" if known and known.device_name else "")
+        yield from self.block(one_line(f"cuDNN {first.cudnn_version or '(unknown)'} on {device}"), style="bold")
+        yield from self.block(one_line(first.cudnn), style="dim")
+
+    def _table(self, rows: Sequence[Row]) -> Iterator[Line]:
+        heads = ("state", "what", "answer", "process", "expected", "verdict")
+        table = [(r.scenario, r.label, _answer(r), r.fate, r.expected or "?", MARKS[r.verdict][1]) for r in rows]
+        widths = [max(cells(row[i]) for row in (heads, *table)) + 2 for i in range(len(heads))]
+        if sum(widths) > self.width + 2:
+            yield from self._narrow(rows)
+            return
+        yield (("dim", "".join(pad(h, w) for h, w in zip(heads, widths, strict=True)).rstrip()),)
+        before = ""
+        for row, texts in zip(rows, table, strict=True):
+            shown = ("" if row.scenario == before else row.scenario, *texts[1:])
+            before = row.scenario
+            head = "".join(pad(one_line(t), w) for t, w in zip(shown[:-1], widths, strict=False))
+            yield (("", head), (MARKS[row.verdict][0], shown[-1]))
+
+    def _narrow(self, rows: Sequence[Row]) -> Iterator[Line]:
+        """For small screens: a line an answer below its state."""
+        before = ""
+        for row in rows:
+            if row.scenario != before:
+                yield (("bold", row.scenario),)
+            before = row.scenario
+            style, word = MARKS[row.verdict]
+            process = "" if row.fate == "ok" else f" (process: {row.fate})"
+            text = f"{row.label}: {_answer(row)}{process}, expected {row.expected or '?'}: "
+            yield from self.block(f"{text}{word}", indent=2, style="" if style == "ok" else style)
+
+    def _left_out(self, document: Reproduction) -> Iterator[Line]:
+        reasons: dict[str, list[str]] = {}
+        for result in document.scenarios:
+            if result.skipped and result.scenario not in reasons.setdefault(result.skipped, []):
+                reasons[result.skipped].append(result.scenario)
+        for row in document.rows:
+            if row.unmade and row.scenario not in reasons.setdefault(f"could not be made: {row.unmade}", []):
+                reasons[f"could not be made: {row.unmade}"].append(row.scenario)
+        if reasons:
+            yield (("bold", "Not run"),)
+            for why, names in reasons.items():
+                yield from self.block(f"{', '.join(names)}: {why}", indent=2)
+            yield ()
+
+    def _what_was_seen(self, document: Reproduction) -> Iterator[Line]:
+        yield (("bold", "Children"),)
+        for result in document.scenarios:
+            if not result.skipped:
+                yield from self._child(result)
+        yield ()
+
+    def _child(self, result: ScenarioResult) -> Iterator[Line]:
+        state = scenarios()[result.scenario][1]
+        fate = result.fate
+        end = fate.signal or fate.kind
+        yield from self.block(f"{result.scenario} ({result.cudnn_version}, {result.ms:.0f} ms): {end}", indent=2)
+        yield from self.block(state.shows, indent=4, style="dim")
+        for text in (fate.error, fate.stderr):
+            if text:
+                yield from self.block(text, indent=4)
+
+    def _agreements(self, document: Reproduction) -> Iterator[Line]:
+        if not document.agreements:
+            return
+        yield (("bold", "The log and this box"),)
+        for a in document.agreements:
+            style: Style = "ok" if a.agrees else "unknown" if a.agrees is None else "warning"
+            word = {True: "agrees", False: "does not agree", None: "not run"}[a.agrees]
+            text = f"{a.cause}, state {a.scenario}: {a.why}"
+            yield from self.block(text, indent=2, first=((style, f"{word}: "),))
+        yield ()
+
+    def states(self) -> Iterator[Line]:
+        known = [s for _, s in scenarios().values()]
+        column = max(len(s.id) for s in known) + 2
+        danger = ""
+        for state in known:
+            if state.danger != danger:
+                danger = state.danger
+                yield from ((), (("bold", f"{danger}{_flag(state)}"),))
+            first: Line = (("", "  "), ("bold", pad(state.id, column)))
+            yield from self.block(f"{state.summary} [{state.cause}]", first=first)
+
+
+def _flag(state: Scenario) -> str:
+    return {"faults-context": " (--faults)", "fills-memory": " (--memory)"}.get(state.danger, "")
+
+
+def _answer(row: Row) -> str:
+    """ "2007 BAD_PARAM_STREAM_MISMATCH (bad parameter)", with the distribution where repetitions differed."""
+    if len(row.seen) > 1:
+        return ", ".join(f"{outcome} {times}x" for outcome, times in row.seen.items())
+    text = row.outcome or "-"
+    if row.name.startswith(PREFIX) and row.outcome != "0":
+        text += f" {row.name.removeprefix(PREFIX)}"
+    elif row.name and row.outcome != "0":
+        text += f" {row.name}"
+    return f"{text} ({row.category})" if row.category else text
