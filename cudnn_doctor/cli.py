@@ -24,6 +24,7 @@ from cudnn_doctor.options import (
     Live,
     MatrixFile,
     NoColor,
+    NoRedact,
     Only,
     Output,
     OwnerOption,
@@ -35,6 +36,8 @@ from cudnn_doctor.options import (
 )
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from cudnn_doctor.engine import Options
 
 
@@ -111,13 +114,11 @@ def check(
     )  # fmt: skip
 
     def work() -> int:
-        from datetime import datetime, timezone
-
         from cudnn_doctor import engine
         from cudnn_doctor.render import render
 
         facts = engine.load(replay) if replay else engine.gather(options, os.environ)
-        report = engine.judge(facts, options, datetime.now(timezone.utc).date())
+        report = engine.judge(facts, options, _today())
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
         text = render(report, form, verbose=verbose, **_screen(no_color, output))
         _emit(text, output, force)
@@ -135,7 +136,7 @@ def snapshot(
     all_cudnn: AllCudnn = False,
     device: Device = None,
     timeout: Timeout = 20.0,
-    no_redact: Annotated[bool, typer.Option("--no-redact", help="Keep names, addresses and serial numbers.")] = False,
+    no_redact: NoRedact = False,
 ) -> None:
     """Store the facts of this machine as JSON, to be judged elsewhere by `check --replay FILE`.
 
@@ -247,7 +248,72 @@ def engines(
     _run(work)
 
 
+@app.command()
+def report(
+    env: Env = None,
+    output: Output = None,
+    force: Force = False,
+    log: Annotated[
+        list[Path] | None, typer.Option("--log", metavar="FILE", help="A log to explain; repeatable.")
+    ] = None,
+    with_states: Annotated[bool, typer.Option("--reproduce", help="Add the states of `reproduce`.")] = False,
+    with_engines: Annotated[bool, typer.Option("--engines", help="Add the quick form of `engines`.")] = False,
+    no_redact: NoRedact = False,
+    show_redactions: Annotated[
+        bool, typer.Option("--show-redactions", help="List on stderr what was replaced, and by what.")
+    ] = False,
+    live: Live = True,
+    all_cudnn: AllCudnn = False,
+    device: Device = None,
+    timeout: Timeout = 20.0,
+    matrix: MatrixFile = None,
+    replay: Replay = None,
+) -> None:
+    """Write one document to attach to a ticket; its form is that of FILE's ending: html, md, json or zip.
+
+    User, host, home, addresses, serial numbers and secrets are replaced. Without -o, markdown on stdout.
+
+    \b
+    Examples:
+      cudnn-doctor report -o ticket.html
+      cudnn-doctor report -o ticket.zip --reproduce --log train.log
+      cudnn-doctor report --replay box.json > issue.md
+    """
+    options = _options(
+        env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix
+    )
+
+    def work() -> int:
+        from cudnn_doctor import report_file, ticket
+
+        form = report_file.form_of(output) if output else "md"
+        request = ticket.Request(
+            options=options, replay=replay, logs=tuple(log or ()), states=with_states, engines=with_engines,
+            redact=not no_redact,
+        )  # fmt: skip
+        with _Progress() as bar:
+            made = ticket.make(request, os.environ, _today(), bar.show)
+        if show_redactions:
+            for r in made.redactions:
+                _remark(f"{r.kind}: {r.original!r} became {r.replacement!r}, {r.count} times")
+        content = report_file.document(form, made.report, explanation=made.explanation, logs=made.logs)
+        if output is None:
+            _emit(content.decode())
+        else:
+            report_file.write(output, content, force=force)
+            _remark(f"written to {output}; {made.report.verdict}: {made.report.reason}")
+        return made.report.exit_code
+
+    _run(work)
+
+
 # ---------------------------------------------------------------- shared by the commands
+
+
+def _today() -> date:
+    from datetime import datetime, timezone
+
+    return datetime.now(timezone.utc).date()
 
 
 class _Progress:

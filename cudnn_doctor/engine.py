@@ -75,7 +75,7 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     from cudnn_doctor import probe
     from cudnn_doctor.probe.cudnn_copies import with_answers
 
-    patient = _patient(options, environ)
+    patient = find_patient(options, environ)
     live = _Live(options, environ)
     snapshot = probe.collect(patient, environ, on_libraries=live.start)
     if snapshot.driver.libcuda:
@@ -88,11 +88,16 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     return Facts(snapshot=snapshot, scenarios=live.results)
 
 
-def _patient(options: Options, environ: Mapping[str, str]) -> Patient:
-    from cudnn_doctor.probe.patient import find_patient
+def find_patient(options: Options, environ: Mapping[str, str]) -> Patient:
+    """The environment to examine.
+
+    Raises:
+        UsageError: `--env` names none.
+    """
+    from cudnn_doctor.probe import patient
 
     try:
-        return find_patient(options.env, environ)
+        return patient.find_patient(options.env, environ)
     except ValueError as e:
         raise UsageError(str(e)) from e
 
@@ -117,7 +122,7 @@ def bench(options: Options, environ: Mapping[str, str], which: str | None) -> Be
         devices = devices_to_check(environ, options.devices)
         if not devices:
             raise ValueError("no NVIDIA GPU that a program started here could use; `cudnn-doctor check` says why.")
-        copies = named_copies(read_libraries(_patient(options, environ), environ), which)
+        copies = named_copies(read_libraries(find_patient(options, environ), environ), which)
     except ValueError as e:
         raise UsageError(str(e)) from e
     return Bench(devices=devices, copies=copies)

@@ -49,3 +49,4 @@ CudnnPath = Annotated[
     str | None, typer.Option("--cudnn", metavar="PATH", help="libcudnn.so.N, or its folder; default: what would win.")
 ]
 AnswerFormat = Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the answer.")]
+NoRedact = Annotated[bool, typer.Option("--no-redact", help="Keep names, addresses and serial numbers.")]
