@@ -320,7 +320,7 @@ def _personal_home(home: str) -> bool:
 
 
 def _in_version_place(quad: re.Match[str]) -> bool:
-    """Whether what stands beside four dotted numbers makes them a version: an operator, a product, "-1" of a package."""
+    """Whether what stands beside four dotted numbers makes them a version: an operator, a product, a revision."""
     text, start, end = quad.string, quad.start(), quad.end()
     return bool(p.VERSION_BEFORE.search(text[max(0, start - 64) : start]) or p.VERSION_AFTER.match(text, end))
 

@@ -138,7 +138,7 @@ def _answer(finding: Finding) -> Markup:
         tag("p", f"{finding.code} {one_line(finding.title or finding.detail)}"),
         tag("p", one_line(detail)) if detail else "",
         *(
-            tag("p", code(e.value), f" from {one_line(e.source)}" if e.source else "", class_="soft small")
+            tag("p", code(e.value), f" ({one_line(e.source)})" if e.source else "", class_="soft small")
             for e in finding.evidence
         ),
     ))  # fmt: skip

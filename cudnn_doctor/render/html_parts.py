@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from cudnn_doctor.model import Fact, Finding, Fix, Known, ScenarioResult
@@ -81,7 +81,7 @@ def card(finding: Finding, rule: Rule | None) -> Markup:
         parts.append(tag("p", finding.detail))
     if finding.evidence:
         seen = (
-            tag("li", code(e.value), tag("span", f" from {one_line(e.source)}" if e.source else "", class_="soft"))
+            tag("li", code(e.value), tag("span", f" ({one_line(e.source)})" if e.source else "", class_="soft"))
             for e in finding.evidence
         )
         parts.append(tag("div", tag("strong", "Seen"), tag("ul", *seen)))
@@ -116,55 +116,59 @@ def _detail(finding: Finding) -> Markup:
 # ---------------------------------------------------------------- provoked states
 
 
+Column = tuple[str, int | None]  # the cuDNN, by version or by path, and the device
+
+
 def heat_map(results: Sequence[ScenarioResult]) -> Markup:
     """States down, cuDNN copies and devices across; each cell the status that decides, coloured by what it means."""
-    columns = list(dict.fromkeys((r.cudnn_version, r.cudnn, r.device) for r in results))
-    cells: Mapping[tuple[str, tuple[str, str, int | None]], ScenarioResult] = {
-        (r.scenario, (r.cudnn_version, r.cudnn, r.device)): r for r in results
-    }
-    rows = []
-    for scenario in dict.fromkeys(r.scenario for r in results):
-        found = [cells.get((scenario, column)) for column in columns]
-        rows.append(tag("tr", tag("th", scenario, scope="row"), *(_cell(r) for r in found)))
+    by_version = [(r.scenario, r.cudnn_version or r.cudnn, r.device) for r in results]
+    unique = len(set(by_version)) == len(by_version)  # else two copies of one version: tell them apart by path
+    columns: list[Column] = [((r.cudnn_version or r.cudnn) if unique else r.cudnn, r.device) for r in results]
+    cells = {(r.scenario, column): r for r, column in zip(results, columns, strict=True)}
+    across = list(dict.fromkeys(columns))
+    rows = [
+        tag("tr", tag("th", scenario, scope="row"), *(_cell(cells.get((scenario, column))) for column in across))
+        for scenario in dict.fromkeys(r.scenario for r in results)
+    ]
     if not rows:
         return Markup("")
-    head = tag("tr", tag("th", "State", scope="col"), *(tag("th", _column(c), scope="col") for c in columns))
+    head = tag("tr", tag("th", "State", scope="col"), *(tag("th", _head(c), scope="col") for c in across))
     caption = "What each state gave: the deciding status, and whether that is what this cuDNN is known to do"
     body = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *rows), class_="heat")
     return tag("div", body, class_="scroll", tabindex=0, role="region", aria_label="Provoked states")
 
 
-def _column(column: tuple[str, str, int | None]) -> str:
-    version, path, device = column
-    return f"cuDNN {version or short_path(path, 1)}, {'no GPU' if device is None else f'GPU {device}'}"
+def _head(column: Column) -> str:
+    cudnn, device = column
+    return f"cuDNN {short_path(cudnn)}, {'no GPU' if device is None else f'GPU {device}'}"
 
 
 def _cell(result: ScenarioResult | None) -> Markup:
     if result is None:
         return tag("td", "–")
-    state, text = _meaning(result)
+    state, text, where = _meaning(result)
     words = {"as-expected": "as expected", "differs": "differs", "unknown-version": "no expectation for this version"}
-    sub = words.get(result.verdict, result.verdict)
-    expected = f"; expected: {result.expected}" if result.verdict == "differs" and result.expected else ""
-    return tag("td", tag("strong", text), tag("span", f"{sub}{expected}", class_="sub"), class_=state)
+    judged = words.get(result.verdict, result.verdict)
+    if result.verdict == "differs" and result.expected:
+        judged += f"; expected: {result.expected}"
+    lines = (tag("span", line, class_="sub") for line in (where, judged) if line)
+    return tag("td", tag("strong", text), *lines, class_=state)
 
 
-def _meaning(result: ScenarioResult) -> tuple[summary.State, str]:
-    """Colour and words: success, the stream error itself (7 or 2007), another status, a death."""
+def _meaning(result: ScenarioResult) -> tuple[summary.State, str, str]:
+    """Colour, status and call: success, the stream error itself (7 or 2007), another status, a death."""
     if result.skipped:
-        return "skipped", f"skipped: {result.skipped}"
+        return "skipped", "skipped", result.skipped
     if result.fate.kind != "completed":
-        return "crashed", summary.fate_text(result)
+        return "crashed", summary.fate_text(result), result.fate.last_label
     failed = [s for s in result.steps if s.status]
-    decisive = next(
-        (s for s in reversed(failed) if s.call.startswith("cudnnSetStream")), failed[-1] if failed else None
-    )
-    if decisive is None:
-        return "ok", "0 success"
-    stream_error = decisive.call.startswith("cudnnSetStream") and decisive.status in (7, 2007)
+    set_stream = [s for s in failed if s.call.startswith("cudnnSetStream")]
+    if not failed:
+        return "ok", "0 success", ""
+    decisive = (set_stream or failed)[-1]
+    where = f"{decisive.call}, {decisive.label}" if decisive.label not in ("", decisive.call) else decisive.call
     name = decisive.name.removeprefix("CUDNN_STATUS_")
-    where = f"{decisive.call}, {decisive.label}" if decisive.label else decisive.call
-    return ("error" if stream_error else "warning"), f"{decisive.status} {name} from {where}"
+    return ("error" if set_stream and decisive.status in (7, 2007) else "warning"), f"{decisive.status} {name}", where
 
 
 # ---------------------------------------------------------------- the log
