@@ -123,7 +123,10 @@ def heat_map(results: Sequence[ScenarioResult]) -> Markup:
     """States down, cuDNN copies and devices across; each cell the status that decides, coloured by what it means."""
     by_version = [(r.scenario, r.cudnn_version or r.cudnn, r.device) for r in results]
     unique = len(set(by_version)) == len(by_version)  # else two copies of one version: tell them apart by path
-    columns: list[Column] = [((r.cudnn_version or r.cudnn) if unique else r.cudnn, r.device) for r in results]
+    columns: list[Column] = [
+        (r.cudnn_version if unique and r.cudnn_version else f"{r.cudnn_version} {short_path(r.cudnn)}", r.device)
+        for r in results
+    ]
     cells = {(r.scenario, column): r for r, column in zip(results, columns, strict=True)}
     across = list(dict.fromkeys(columns))
     rows = [
@@ -140,7 +143,7 @@ def heat_map(results: Sequence[ScenarioResult]) -> Markup:
 
 def _head(column: Column) -> str:
     cudnn, device = column
-    return f"cuDNN {short_path(cudnn)}, {'no GPU' if device is None else f'GPU {device}'}"
+    return f"cuDNN {cudnn.strip()}, {'no GPU' if device is None else f'GPU {device}'}"
 
 
 def _cell(result: ScenarioResult | None) -> Markup:

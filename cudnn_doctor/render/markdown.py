@@ -79,9 +79,7 @@ def _finding(finding: Finding) -> str:
     if finding.detail and finding.title:
         parts.append(text(finding.detail))
     if finding.evidence:
-        parts.append(
-            bullets(f"{code(e.value)}{f' from {code(e.source)}' if e.source else ''}" for e in finding.evidence)
-        )
+        parts.append(bullets(f"{code(e.value)}{f' ({code(e.source)})' if e.source else ''}" for e in finding.evidence))
     for fix in finding.fixes:
         parts += _fix(fix)
     parts.append(f"<sub>To be mended by: {finding.owner}</sub>")
