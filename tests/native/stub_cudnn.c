@@ -16,7 +16,17 @@ static int answer(const char *function) {
     return status ? atoi(status) : 0;
 }
 
-static struct { void *stream; } the_handle;
+#define HANDLE_MEMORY (1 << 20) /* of device memory, a handle */
+#define BY_MAJOR(eight, nine) (STUB_MAJOR == 8 ? (eight) : (nine))
+
+struct handle { void *context, *stream; };
+
+/* A function of the stub libcuda in this process; NULL when another libcuda, or none, is loaded. */
+static void *cuda(const char *name) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library ? dlsym(library, name) : NULL;
+}
+#define CUDA(name) ((int (*)())cuda(name))
 
 size_t cudnnGetVersion(void) {
     misbehave("cudnnGetVersion");
@@ -30,6 +40,7 @@ const char *cudnnGetErrorString(int status) {
     case 0: return "CUDNN_STATUS_SUCCESS";
 #if STUB_MAJOR == 8
     case 1: return "CUDNN_STATUS_NOT_INITIALIZED";
+    case 2: return "CUDNN_STATUS_ALLOC_FAILED";
     case 3: return "CUDNN_STATUS_BAD_PARAM";
     case 4: return "CUDNN_STATUS_INTERNAL_ERROR";
     case 7: return "CUDNN_STATUS_MAPPING_ERROR";
@@ -38,6 +49,7 @@ const char *cudnnGetErrorString(int status) {
     case 2000: return "CUDNN_STATUS_BAD_PARAM";
     case 2007: return "CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH";
     case 4000: return "CUDNN_STATUS_INTERNAL_ERROR";
+    case 4004: return "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
 #endif
     default: return "CUDNN_UNKNOWN_STATUS";
     }
@@ -49,21 +61,35 @@ void cudnnGetLastErrorString(char *text, size_t size) {
 }
 #endif
 
-int cudnnCreate(void **handle) {
+int cudnnCreate(struct handle **handle) {
     int status = answer("cudnnCreate");
-    *handle = status ? NULL : &the_handle;
-    return status;
+    *handle = NULL;
+    if (status) return status;
+    int trouble = cuda("stubCreateTrouble") ? CUDA("stubCreateTrouble")() : 100;
+    if (trouble == 100) return BY_MAJOR(1, 1001);
+    if (trouble == 901) return BY_MAJOR(2, 4004);
+    if (trouble) return BY_MAJOR(4, 4000);
+    *handle = calloc(1, sizeof **handle);
+    CUDA("cuCtxGetCurrent")(&(*handle)->context);
+    CUDA("stubTake")((long)HANDLE_MEMORY);
+    return 0;
 }
-int cudnnDestroy(void *handle) { (void)handle; return answer("cudnnDestroy"); }
-int cudnnSetStream(void *handle, void *stream) {
-    if (!handle) return STUB_MAJOR == 8 ? 3 : 2000;
+int cudnnDestroy(struct handle *handle) {
+    if (handle) handle->context = NULL; /* stays readable: the next cudnnSetStream finds nothing in it */
+    if (handle && cuda("stubTake")) CUDA("stubTake")((long)-HANDLE_MEMORY);
+    return answer("cudnnDestroy");
+}
+int cudnnSetStream(struct handle *handle, void *stream) {
+    if (!handle) return BY_MAJOR(3, 2000);
     int status = answer("cudnnSetStream");
-    if (!status) the_handle.stream = stream;
-    return status;
+    if (status) return status;
+    if (!handle->context || CUDA("stubStreamTrouble")(stream, handle->context)) return BY_MAJOR(7, 2007);
+    handle->stream = stream;
+    return 0;
 }
-int cudnnGetStream(void *handle, void **stream) {
-    if (!handle) return STUB_MAJOR == 8 ? 3 : 2000;
-    *stream = the_handle.stream;
+int cudnnGetStream(struct handle *handle, void **stream) {
+    if (!handle) return BY_MAJOR(3, 2000);
+    *stream = handle->stream;
     return answer("cudnnGetStream");
 }
 int cudnnGetProperty(int which, int *value) { *value = which == 0 ? STUB_MAJOR : 0; return answer("cudnnGetProperty"); }
