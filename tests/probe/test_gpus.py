@@ -141,13 +141,31 @@ def test_old_bindings_lack_names() -> None:
 
 
 def test_throttle_reasons_in_words() -> None:
-    (gpu,) = gpus(h200(nvmlDeviceGetCurrentClocksEventReasons=0x20 | 0x8 | 0x40 | 0x80 | 0x1000))
-    words = ("hw-slowdown", "sw-thermal", "hw-thermal", "hw-power-brake", "reason-0x1000")
+    (gpu,) = gpus(h200(nvmlDeviceGetCurrentClocksEventReasons=0x20 | 0x8 | 0x1000))
+    words = ("hw-slowdown", "sw-thermal", "reason-0x1000")
     assert gpu.throttle == known(words, "nvmlDeviceGetCurrentClocksEventReasons")
+    (gpu,) = gpus(h200(nvmlDeviceGetCurrentClocksEventReasons=0x7FF))
+    assert isinstance(gpu.throttle, Known)
+    assert gpu.throttle.value == (
+        *("gpu-idle", "applications-clocks", "sw-power-cap", "hw-slowdown", "sync-boost", "sw-thermal"),
+        *("hw-thermal", "hw-power-brake", "display-clocks", "board-limit", "reliability"),
+    )
+    (gpu,) = gpus(h200(nvmlDeviceGetCurrentClocksEventReasons=0))
+    assert gpu.throttle == known((), "nvmlDeviceGetCurrentClocksEventReasons")
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [(1, "gpu-reset"), (2, "node-reboot"), (3, "drain-p2p"), (4, "drain-and-reset"), (9, "action-9")]
+    ("value", "word"),
+    [
+        (1, "gpu-reset"),
+        (2, "node-reboot"),
+        (3, "drain-p2p"),
+        (4, "drain-and-reset"),
+        (5, "recover-imex-domain"),
+        (6, "bus-reset"),
+        (7, "system-reboot"),
+        (8, "action-8"),
+    ],
 )
 def test_recovery_action(value: int, word: str) -> None:
     (gpu,) = gpus(h200(nvmlDeviceGetFieldValues=lambda handle, fields: [field(value)]))

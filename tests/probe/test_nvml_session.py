@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -101,6 +102,26 @@ def test_answer_of_another_shape(root: Path) -> None:
     session = ask(root, "nonsense")
     assert isinstance(session.status, Absent)
     assert session.status.detail.startswith("ValidationError: ")
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="the loader finds a real libnvidia-ml here")
+def test_the_true_body_over_a_library_that_the_loader_refuses(root: Path) -> None:
+    with NvmlSession(root, {}) as session:
+        status = session.status
+    message = "NVML Shared Library Not Found: /usr/lib64/libnvidia-ml.so.1 is there, but the loader refused it"
+    assert status == known(
+        NvmlStatus(code=12, name="NVML_ERROR_LIBRARY_NOT_FOUND", message=message),
+        "nvmlInit of /usr/lib64/libnvidia-ml.so.1",
+    )
+    assert session.version == NAMED
+    assert session.gpus == Absent(reason="error", detail="nvmlInit: NVML_ERROR_LIBRARY_NOT_FOUND (12)")
+
+
+def test_environment_of_the_process_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, {"/opt/driver/libnvidia-ml.so.1": elf()})
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/driver")
+    with NvmlSession(tmp_path, body="tests.probe.nvml_bodies:which_library") as session:
+        assert session.version == known("/opt/driver/libnvidia-ml.so.1", "nvmlSystemGetDriverVersion")
 
 
 def test_no_child_and_no_bindings_where_there_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
