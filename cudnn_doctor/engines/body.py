@@ -51,7 +51,6 @@ class Work(Base, frozen=True, kw_only=True):
     problem: Problem
     cudnn: str
     preload: tuple[str, ...] = ()
-    device: int = 0
     engines: tuple[int, ...] = ()
     max_plans: int | None = None
     quick: bool = False
@@ -67,7 +66,7 @@ class Session:
     def __init__(self, wire: Wire, work: Work) -> None:
         for path in work.preload:
             ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-        self.gpu = Gpu(work.device)
+        self.gpu = Gpu(0)  # the one device that this child sees
         wire.note("device", self.gpu.name())
         self.cudnn = Cudnn(work.cudnn)
         self.backend = Backend(self.cudnn)

@@ -19,7 +19,8 @@ from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, Backen
 
 UNTOUCHED = 0xA5  # no output is this byte throughout: the references are compared with it
 LOOKED_AT = 256 * 1024  # bytes of the workspace that are read back
-HOLD_AT_MOST = 1.0  # seconds after which a held stream is released, in case the call waits for it
+APART = 256  # bytes; several outputs lie in one block, each at a multiple of this
+HOLD_AT_MOST = 0.5  # seconds after which a held stream is released, in case the call waits for it
 SETTLE = 0.001  # seconds for work that escaped to a stream nobody knows
 ROUNDS, BURST = 3, 4  # executions of a thread in test 4: bursts without waiting between
 
@@ -32,7 +33,7 @@ class Side:
 
 
 class Memory:
-    """Output and workspace of one execution, and the variant pack that names them beside the inputs.
+    """Outputs and workspace of one execution, and the variant pack that names them beside the inputs.
 
     Executions in one stream may share a workspace: `lender` is the memory whose workspace this one borrows.
     """
@@ -47,10 +48,15 @@ class Memory:
         lender: Memory | None = None,
     ) -> None:
         self.gpu, self.space, self.lender = gpu, space, lender
-        self.size = sum(t.bytes for t in tensors if t.role == "output")
+        offsets: dict[int, int] = {}
+        self.size = 0
+        for tensor in tensors:
+            if tensor.role == "output":
+                offsets[tensor.uid] = self.size
+                self.size += -(-tensor.bytes // APART) * APART
         self.output = gpu.allocate(self.size)
         self.workspace: int = gpu.allocate(space) if lender is None else lender.workspace
-        pointers = [self.output if t.role == "output" else inputs[t.uid] for t in tensors]
+        pointers = [self.output + offsets[t.uid] if t.uid in offsets else inputs[t.uid] for t in tensors]
         self.pack = variant_pack(backend, [t.uid for t in tensors], pointers, self.workspace)
 
     def close(self) -> None:

@@ -156,6 +156,13 @@ class Graph:
         # The second matmul takes the data type of V; cuDNN converts inside the fused kernel.
         weights = self._tensor((b, h, s, s), "virtual", self.problem.data_type)
         scores, scaled, shifted, powers = square
+        statistics: list[BackendDescriptor] = []
+        if self.problem.shape == "composite-statistics":
+            logarithm = self._tensor((b, h, s, 1), "virtual", "fp32")
+            statistics = [
+                self._pointwise(Pointwise.LOG, total, None, logarithm),
+                self._pointwise(Pointwise.ADD, top, logarithm, self._tensor((b, h, s, 1), "output", "fp32")),
+            ]
         return [
             self._matmul(q, transposed_k, scores),
             self._pointwise(Pointwise.MUL, scores, scale, scaled),
@@ -163,6 +170,7 @@ class Graph:
             self._pointwise(Pointwise.SUB, scaled, top, shifted),
             self._pointwise(Pointwise.EXP, shifted, None, powers),
             self._reduction(Reduce.ADD, powers, total),
+            *statistics,
             self._pointwise(Pointwise.DIV, powers, total, weights),
             self._matmul(weights, v, self._tensor((b, h, s, d), "output")),
         ]

@@ -75,7 +75,8 @@ MATMUL_SHAPES: dict[str, tuple[int, int, int, int]] = {  # batch, m, n, k
     "b1-256x64x128": (1, 256, 64, 128),
 }
 ATTENTION_SHAPES: dict[str, tuple[int, int, int, int]] = {  # batch, heads, sequence, head size; how the graph says it
-    "composite": (2, 4, 128, 64),  # matmul, scale, softmax in five operations, matmul: cuDNN 8.9 and 9
+    "composite": (2, 4, 128, 64),  # matmul, scale, softmax in five operations, matmul
+    "composite-statistics": (2, 4, 128, 64),  # with the softmax statistics that training needs, as a second output
     "unified": (2, 4, 128, 64),  # CUDNN_BACKEND_OPERATION_SDPA_FWD: since 9.13
 }
 

@@ -1,4 +1,7 @@
-"""What the engines' examination asks for and what it reports. Times in milliseconds, sizes in bytes."""
+"""What the engines' examination asks for and what it reports. Times in milliseconds, sizes in bytes.
+
+In JSON, problems, rows and plans leave out what is at its default (no alarm, no error, zero): a full report has thousands.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class EngineOptions(Base, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- what a child saw of one plan
 
 
-class CaptureSeen(Base, frozen=True, kw_only=True):
+class CaptureSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     """Test 1: all streams in relaxed capture, one execution; the nodes that each stream's graph took."""
 
     given: int = 0  # in the stream of the handle that was given
@@ -36,7 +39,7 @@ class CaptureSeen(Base, frozen=True, kw_only=True):
     error: str = ""  # why the plan could not be captured
 
 
-class HeldSeen(Base, frozen=True, kw_only=True):
+class HeldSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     """Test 2: the stream of the given handle held, one execution, then released."""
 
     early: bool = False  # output or workspace changed while the stream was held
@@ -45,7 +48,7 @@ class HeldSeen(Base, frozen=True, kw_only=True):
     error: str = ""
 
 
-class ThreadsSeen(Base, frozen=True, kw_only=True):
+class ThreadsSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     """Test 4: two threads, a handle, a stream and buffers each, one plan."""
 
     runs: int = 0
@@ -53,7 +56,7 @@ class ThreadsSeen(Base, frozen=True, kw_only=True):
     error: str = ""
 
 
-class DestroyedSeen(Base, frozen=True, kw_only=True):
+class DestroyedSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     """Test 3: the handle that built the plan destroyed, a new one made, then one execution."""
 
     capture: CaptureSeen | None = None
@@ -61,7 +64,7 @@ class DestroyedSeen(Base, frozen=True, kw_only=True):
     error: str = ""
 
 
-class CloneSeen(Base, frozen=True, kw_only=True):
+class CloneSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     """The plan built again for the given handle from its own engine and knobs."""
 
     ms: float = 0.0
@@ -71,7 +74,7 @@ class CloneSeen(Base, frozen=True, kw_only=True):
     error: str = ""
 
 
-class PlanSeen(Base, frozen=True, kw_only=True):
+class PlanSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     """Everything seen of one plan."""
 
     key: str  # "e17 k2=1 k5=0": the engine's global index and the knobs that were chosen
@@ -98,7 +101,7 @@ class PlanSeen(Base, frozen=True, kw_only=True):
 PlanVerdict = Literal["ok", "wrong-stream", "suspect", "crashed", "unknown"]
 
 
-class PlanFault(Base, frozen=True, kw_only=True):
+class PlanFault(Base, frozen=True, kw_only=True, omit_defaults=True):
     """A plan that is not plainly ok."""
 
     seen: PlanSeen
@@ -107,7 +110,7 @@ class PlanFault(Base, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()  # what the other tests said
 
 
-class EngineRow(Base, frozen=True, kw_only=True):
+class EngineRow(Base, frozen=True, kw_only=True, omit_defaults=True):
     """One engine on one problem."""
 
     engine: int
@@ -131,7 +134,7 @@ class EngineRow(Base, frozen=True, kw_only=True):
     faults: tuple[PlanFault, ...] = ()
 
 
-class Refusal(Base, frozen=True, kw_only=True):
+class Refusal(Base, frozen=True, kw_only=True, omit_defaults=True):
     """Engines that gave no plan for a problem, by status."""
 
     status: int
@@ -140,7 +143,7 @@ class Refusal(Base, frozen=True, kw_only=True):
     example: str = ""  # the reason that cuDNN 9 gives for the first of them
 
 
-class ProblemReport(Base, frozen=True, kw_only=True):
+class ProblemReport(Base, frozen=True, kw_only=True, omit_defaults=True):
     """One operation, data type, layout and shape."""
 
     operation: str

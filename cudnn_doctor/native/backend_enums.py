@@ -157,6 +157,7 @@ class Pointwise(IntEnum):
     DIV = 6
     SUB = 9
     EXP = 13
+    LOG = 15
     RELU_FWD = 100
 
 

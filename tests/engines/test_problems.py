@@ -14,7 +14,7 @@ from cudnn_doctor.engines.problems import CONV_SHAPES, DATA_TYPES, OPERATIONS, S
 
 def test_the_full_form_covers_every_operation_and_data_type() -> None:
     every = problems()
-    assert len(every) == len({p.id for p in every}) == 116
+    assert len(every) == len({p.id for p in every}) == 118
     assert {p.operation for p in every} == set(OPERATIONS)
     assert {p.data_type for p in every} == set(DATA_TYPES)
     assert len({p.group for p in every}) == 32

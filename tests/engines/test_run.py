@@ -231,8 +231,8 @@ def test_cudnn_8_is_examined_alike() -> None:
         cudnn=str(paths.cudnn), preload=(str(paths.cuda),), operations=("attention",), data_types=("bf16",), width=1
     )
     report = run(options)
-    composite, unified = report.problems
-    assert (report.cudnn_version, len(composite.rows)) == ("8.9.7", 12)
+    composite, statistics, unified = report.problems
+    assert (report.cudnn_version, len(composite.rows), len(statistics.rows)) == ("8.9.7", 12, 12)
     assert unified.error == "graph: 9 CUDNN_STATUS_NOT_SUPPORTED: cudnnBackendCreateDescriptor OPERATION_SDPA_FWD"
     assert report.verdict == "ok"
 
@@ -243,7 +243,7 @@ def test_without_a_gpu_there_is_no_verdict() -> None:
         EngineOptions(cudnn=str(paths.cudnn), preload=(str(paths.cuda),), device=1, operations=("matmul",), width=1)
     )
     assert (report.verdict, report.exit_code) == ("no-verdict", 2)
-    assert report.problems[0].error == "CudaError: cuDeviceGet: 101 CUDA_ERROR_INVALID_DEVICE"
+    assert report.problems[0].error == "CudaError: cuInit: 100 CUDA_ERROR_NO_DEVICE"
 
 
 def test_wrong_use_is_told() -> None:

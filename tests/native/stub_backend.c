@@ -99,8 +99,8 @@ static int enqueue(void *stream, Op op) {
     return sticky;
 }
 
-int cuInit(unsigned flags) { (void)flags; return 0; }
-int cuGetErrorName(int status, const char **name) { *name = status == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR"; return 0; }
+int cuInit(unsigned flags) { (void)flags; const char *v = getenv("CUDA_VISIBLE_DEVICES"); return v && strcmp(v, "0") ? 100 : 0; }
+int cuGetErrorName(int status, const char **name) { *name = status == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : status == 100 ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR"; return 0; }
 int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal ? 101 : 0; }
 int cuDeviceGetCount(int *count) { *count = 1; return 0; }
