@@ -16,6 +16,8 @@ from cudnn_doctor.probe.onpath import find_on_path, release_of
 from cudnn_doctor.probe.roots import ROOT, absent, on_linux
 
 if TYPE_CHECKING:
+    from threading import Thread
+
     from cudnn_doctor.live.parent import JobOutcome
     from cudnn_doctor.live.wire import Wire
 
@@ -52,14 +54,14 @@ class NvmlSession:
                 driver may spend a second or two on each GPU before it answers.
             body: what the child runs; tests have their own.
         """
-        from threading import Thread
-
         self._timeout_s, self._body = timeout_s, body
         self._thread: Thread | None = None
         library = _find_library(root, os.environ if environ is None else environ)
         if isinstance(library, Absent):
             self._facts = _nothing(library)
         else:
+            from threading import Thread
+
             self._facts = _nothing(Absent(reason="error", detail="the thread that asks NVML ended early"))
             self._thread = Thread(target=self._ask, args=library, daemon=True)
             self._thread.start()
