@@ -140,7 +140,8 @@ def _load_torch(framework: Framework, soname: str, run: _Run) -> Found:
 def _preload_wheels(text: str, cuda: str, run: _Run) -> None:
     """The libraries that torch/__init__.py lists, each from the first package folder that has it; ends at one that is
     nowhere, as an exception does there."""
-    for folder, pattern in re.findall(r'"(\w+)"\s*[:,]\s*"(lib\w+\.so\.\*\[0-9\])"', text):
+    listed = re.search(r"cuda_libs[^=\n]*= [\[{]\n(.*?)\n *[\]}]\n", text, re.DOTALL)
+    for folder, pattern in re.findall(r'"(\w+)"[:,] "(lib\w+\.so\.\*\[0-9\])"', listed[1] if listed else ""):
         options = [f"nvidia/{folder}/lib", f"nvidia/cu{cuda.partition('.')[0]}/lib", f"{folder}/lib"]
         found = [
             p

@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -55,11 +57,15 @@ def library(
     flags: Sequence[str] = (),
 ) -> Path:
     """A shared library. `needed` are (soname, a file to link against) pairs; `asks_for` is what its `ask` dlopens."""
-    source = text or (_ASKER % asks_for if asks_for else f"int marker_{abs(hash(str(path)))};\n")
+    source = text or (_ASKER % asks_for if asks_for else "int marker;\n")
     options = ["-shared", "-fPIC", *_tags(rpath, runpath), "-Wl,--no-as-needed", *flags]
     if soname:
         options.append(f"-Wl,-soname,{soname}")
-    return _compile(path, source, options, [str(file) for _, file in needed])
+    if needed:
+        return _compile(path, source, options, [str(file) for _, file in needed])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_compiled(source, tuple(options)))
+    return path
 
 
 def program(path: Path, *, rpath: Sequence[str] = (), runpath: Sequence[str] = ()) -> Path:
@@ -80,6 +86,12 @@ def _tags(rpath: Sequence[str], runpath: Sequence[str]) -> list[str]:
     if not paths:
         return []
     return ["-Wl,--disable-new-dtags" if rpath else "-Wl,--enable-new-dtags", f"-Wl,-rpath,{':'.join(paths)}"]
+
+
+@cache  # the same library goes to many folders
+def _compiled(source: str, options: tuple[str, ...]) -> bytes:
+    with TemporaryDirectory() as folder:
+        return _compile(Path(folder) / "library.so", source, options, ()).read_bytes()
 
 
 def _compile(path: Path, source: str, flags: Sequence[str], inputs: Sequence[str]) -> Path:

@@ -40,12 +40,20 @@ def _load_global_deps():
     except OSError as err:
         _preload_cuda_deps(err)
 """
-TORCH_2_0 = """
+TORCH_2_6 = """
 def _load_global_deps():
     try:
         ctypes.CDLL(global_deps_lib_path, mode=ctypes.RTLD_GLOBAL)
+        if "nvidia/cuda_runtime/lib/libcudart.so" not in _maps:
+            return
+        _preload_cuda_deps("cuda_nvrtc", "libnvrtc.so.*[0-9]")
     except OSError as err:
-        cuda_libs = {"cublas": "libcublas.so.*[0-9]", "cudnn": "libcudnn.so.*[0-9]"}
+        cuda_libs: _Dict[str, str] = {
+            "cublas": "libcublas.so.*[0-9]",
+            "cudnn": "libcudnn.so.*[0-9]",
+        }
+        for lib_folder, lib_name in cuda_libs.items():
+            _preload_cuda_deps(lib_folder, lib_name)
 """
 JAX = '_load("cudnn", ["libcudnn.so.9"])\n'
 TF_RUNPATH = ["$ORIGIN/", "$ORIGIN/../../nvidia/cudnn/lib", "$ORIGIN/../nvidia/cudnn/lib"]
@@ -115,11 +123,11 @@ def test_torch_2_11_without_the_cublas_wheel_preloads_nothing_and_goes_by_rpath(
     )
 
 
-def test_torch_2_0_preloads_only_when_its_global_deps_fail(tmp_path: Path) -> None:
+def test_torch_2_6_preloads_only_when_its_global_deps_fail(tmp_path: Path) -> None:
     site, user = tmp_path / "site", tmp_path / "user"
     wheels, other = cudnn(user / "nvidia/cudnn/lib"), cudnn(tmp_path / "other")
     library(user / "nvidia/cublas/lib/libcublas.so.12", soname="libcublas.so.12")
-    torch(site, TORCH_2_0, rpath=False)
+    torch(site, TORCH_2_6, rpath=False)
     who, environ = patient(tmp_path, user, site), {"LD_LIBRARY_PATH": str(other)}
     assert winners(look(who, environ, tmp_path / "root")[2])["torch"] == (
         f"{other}/libcudnn.so.9",
