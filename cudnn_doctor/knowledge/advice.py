@@ -159,8 +159,8 @@ def near(given: str, choices: Iterable[str]) -> str:
     """ " Nearest: 2.15." or nothing."""
     from difflib import get_close_matches
 
-    found = get_close_matches(given.lower(), {c.lower(): c for c in choices}, n=1, cutoff=0.5)
     original = {c.lower(): c for c in choices}
+    found = get_close_matches(given.lower(), original, n=1, cutoff=0.5)
     return f" Nearest: {original[found[0]]}." if found else ""
 
 

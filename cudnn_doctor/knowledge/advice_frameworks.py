@@ -126,8 +126,8 @@ def _choose_cudnn(row: FrameworkRow, version: str, cuda: str, ask: Ask) -> tuple
             return "", ""
         specifier = f">={row.built_cudnn},<{numbers(row.built_cudnn)[0] + 1}"
     framework = _name(row)
-    own = fitting_cudnn(ask.matrix, distribution, specifier=specifier)
-    good = fitting_cudnn(
+    own = next(fitting_cudnn(ask.matrix, distribution, specifier=specifier), "")
+    fitting = fitting_cudnn(
         ask.matrix,
         distribution,
         specifier=specifier,
@@ -135,11 +135,12 @@ def _choose_cudnn(row: FrameworkRow, version: str, cuda: str, ask: Ask) -> tuple
         framework=framework,
         version=version,
     )
+    good = next(fitting, "")
     if not good:
-        return (own[0] if own else ""), ""
-    if row.cudnn_pin and own[0] == good[0]:
-        return good[0], ""
-    return good[0], pin(ask.matrix, distribution, good[0]) or f"{distribution}=={good[0]}"
+        return own, ""
+    if row.cudnn_pin and own == good:
+        return good, ""
+    return good, pin(ask.matrix, distribution, good) or f"{distribution}=={good}"
 
 
 def _split(requirement: str) -> tuple[str, str]:
@@ -328,6 +329,17 @@ def _wheel_facts(plan: Plan) -> list[Fact]:
     return found
 
 
+def _other_driver(plan: Plan, ask: Ask) -> str:
+    """The driver that a plan needs, in words; "" when no branch serves its CUDA and the GPU."""
+    if not plan.cuda:
+        return ""
+    branch = driver_branch(ask.matrix, plan.cuda, ask.capabilities)
+    if branch:
+        return f"with driver branch {branch} or newer, not with {ask.driver}"
+    branch = driver_branch(ask.matrix, plan.cuda, ask.capabilities, ended=True)
+    return f"with driver branch {branch}, not with {ask.driver}" if branch else ""
+
+
 def _answer(asked: Plan, others: Callable[[Ask], list[Plan]], facts: list[Fact], ask: Ask) -> Answer:
     """The answer on the plan asked for; when that has a problem, the command is that of the best other plan, if need be
     with another driver than the one here."""
@@ -336,9 +348,9 @@ def _answer(asked: Plan, others: Callable[[Ask], list[Plan]], facts: list[Fact],
         best = min(others(ask), key=Plan.rank)  # the first of equals: what was asked for, then the newest
     if problems(best.verdicts, "error") and ask.driver:
         freed = msgspec.structs.replace(ask, driver="")
-        best = min(others(freed), key=Plan.rank)
-        branch = driver_branch(ask.matrix, best.cuda or "0", ask.capabilities)
-        condition = f"with driver branch {branch} or newer, not with {ask.driver}" if branch else ""
+        plans = [p for p in others(freed) if _other_driver(p, ask)]
+        best = min(plans, key=Plan.rank) if plans else best
+        condition = _other_driver(best, ask) if plans else ""
     errors = problems(best.verdicts, "error")
     notes = []
     if errors:

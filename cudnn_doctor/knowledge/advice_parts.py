@@ -122,12 +122,10 @@ def _cudnn_verdicts(row: CudnnRow, version: str, ask: Ask) -> Iterator[Judgement
 
 def _instead(ask: Ask, distribution: str) -> str:
     """The newest wheel of that distribution that has code for the GPU."""
-    found = fitting_cudnn(ask.matrix, distribution, capabilities=ask.capabilities)
+    found = next(fitting_cudnn(ask.matrix, distribution, capabilities=ask.capabilities), "")
     if not found:
         return ""
-    return (
-        f'A release that serves it: python -m pip install "{pin(ask.matrix, distribution, found[0]) or distribution}"'
-    )
+    return f'A release that serves it: python -m pip install "{pin(ask.matrix, distribution, found) or distribution}"'
 
 
 def gpu(name: str, ask: Ask) -> Answer:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
-from cudnn_doctor.knowledge.compat import cautions, cudnn_for_gpu, driver_for_cuda, service
+from cudnn_doctor.knowledge.compat import cautions, cudnn_for_gpu, driver_for_cuda, driver_for_gpu, service
 from cudnn_doctor.knowledge.matrix import Matrix
 from cudnn_doctor.knowledge.matrix_rows import TensorFlowRow, TorchRow, WheelsRow
 from cudnn_doctor.knowledge.requires import satisfies
@@ -20,23 +20,19 @@ def fitting_cudnn(
     framework: str = "",
     version: str = "",
     machine: str = "x86_64",
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The releases of a cuDNN distribution, newest first, that are not yanked, fit `specifier`, have machine code for
     every GPU in `capabilities`, and that no caution on the framework release names."""
     wheels = matrix.wheels(distribution)
     if wheels is None:
-        return ()
-
-    def fits(v: str) -> bool:
+        return
+    for v in reversed(_offered(wheels)):
+        if not satisfies(v, specifier):
+            continue
         served = (cudnn_for_gpu(matrix, v, cc, flavour=wheels.cuda_major, machine=machine) for cc in capabilities)
         refused = cautions(matrix, framework, version, cudnn=v, capabilities=capabilities) if framework else ()
-        return (
-            satisfies(v, specifier)
-            and all(j.verdict == "ok" for j in served)
-            and not any(j.severity == "error" for j in refused)
-        )
-
-    return tuple(v for v in reversed(_offered(wheels)) if fits(v))
+        if all(j.verdict == "ok" for j in served) and not any(j.severity == "error" for j in refused):
+            yield v
 
 
 def _offered(wheels: WheelsRow) -> list[str]:
@@ -82,14 +78,24 @@ def variant_command(matrix: Matrix, version: str, cc: str) -> str:
     return ""
 
 
-def driver_branch(matrix: Matrix, cuda: str, capabilities: Collection[str] = ()) -> str:
-    """The oldest driver branch still maintained that serves that CUDA itself and every GPU; "" for none."""
-    last = [int(g.last_branch) for g in map(matrix.gpu, capabilities) if g and g.last_branch]
-    for row in matrix.branches:
-        lives = row.kind in ("production", "long-term")
-        if lives and numbers(row.cuda) >= numbers(cuda)[:2] and all(int(row.branch) <= b for b in last):
+def driver_branch(matrix: Matrix, cuda: str, capabilities: Collection[str] = (), *, ended: bool = False) -> str:
+    """A driver branch that serves programs of that CUDA and every GPU: the oldest maintained one that serves the CUDA
+    itself, or (`ended`) the newest of all that serves it at least by minor-version compatibility; "" for none."""
+    if not ended:
+        for row in matrix.branches:
+            lives = row.kind in ("production", "long-term")
+            if lives and numbers(row.cuda) >= numbers(cuda)[:2] and _knows(matrix, row.branch, capabilities):
+                return row.branch
+        return ""
+    for row in reversed(matrix.branches):
+        last = f"{row.branch}.999"  # some release of it
+        if driver_for_cuda(matrix, cuda, last).verdict == "ok" and _knows(matrix, last, capabilities):
             return row.branch
     return ""
+
+
+def _knows(matrix: Matrix, driver: str, capabilities: Collection[str]) -> bool:
+    return all(driver_for_gpu(matrix, cc, driver).verdict != "problem" for cc in capabilities)
 
 
 def release_for_driver(matrix: Matrix, framework: str, driver: str, *, system: str = "linux", python: str = "") -> str:

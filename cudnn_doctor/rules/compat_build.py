@@ -84,7 +84,7 @@ def _cublas(case: Case, cuda: str) -> str:
 def _other_cudnn(case: Case, found: Loaded) -> Fix:
     distribution = f"nvidia-cudnn-cu{flavour(found.copy) or 12}"
     specifier, exact = requirement(case, found.framework, distribution)
-    fitting = fitting_cudnn(
+    candidates = fitting_cudnn(
         case.matrix,
         distribution,
         specifier="" if exact else specifier,
@@ -93,9 +93,9 @@ def _other_cudnn(case: Case, found: Loaded) -> Fix:
         version=found.framework.version,
         machine=case.snapshot.host.machine,
     )
-    if fitting:
-        wanted = f'"{pin(case.matrix, distribution, fitting[0]) or distribution}"'
-        return fix(f"Install {distribution} {fitting[0]}", pip(case, wanted), verify=again("CD411"))
+    if release := next(candidates, ""):
+        wanted = f'"{pin(case.matrix, distribution, release) or distribution}"'
+        return fix(f"Install {distribution} {release}", pip(case, wanted), verify=again("CD411"))
     cards = ", ".join(label for _, label, _ in capabilities(case).values())
     text = (
         f"No {distribution} does for {cards}: leave the old GPU out (CUDA_VISIBLE_DEVICES), or install an older release"

@@ -301,7 +301,7 @@ def _other_cudnn(case: Case, copy: CudnnCopy, cc: str) -> list[Fix]:
     consumer = next((x for x in loaded(case) if isinstance(x, Loaded) and x.copy is copy), None)
     distribution = f"nvidia-cudnn-cu{flavour(copy) or 12}"
     specifier, exact = requirement(case, consumer.framework, distribution) if consumer else ("", False)
-    fitting = fitting_cudnn(
+    candidates = fitting_cudnn(
         case.matrix,
         distribution,
         specifier="" if exact else specifier,
@@ -310,14 +310,15 @@ def _other_cudnn(case: Case, copy: CudnnCopy, cc: str) -> list[Fix]:
         version=consumer.framework.version if consumer else "",
         machine=case.snapshot.host.machine,
     )
-    if not fitting:
+    release = next(candidates, "")
+    if not release:
         if consumer:
             return _other_wheel(case, consumer.framework, cc)
         last = case.matrix.gpu(cc)
         text = f"No {distribution} serves this GPU" + (f"; the last cuDNN was {last.cudnn_max}" if last else "")
         return [fix(text, verify=again("CD404"))]
-    wanted = f'"{pin(case.matrix, distribution, fitting[0]) or distribution}"'
-    text = f"Install {distribution} {fitting[0]}, the newest with code for this GPU"
+    wanted = f'"{pin(case.matrix, distribution, release) or distribution}"'
+    text = f"Install {distribution} {release}, the newest with code for this GPU"
     if exact and consumer:
         text += f"; {consumer.name} pins another one, so pip will warn"
     return [fix(text, pip(case, wanted), verify=again("CD404"))]
