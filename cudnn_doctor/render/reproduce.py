@@ -1,4 +1,4 @@
-"""The states of `reproduce` for people: a table of answers, then what can give the error on this box and what cannot."""
+"""The states of `reproduce` for people: a table of answers, then what can give the error here and what cannot."""
 
 from __future__ import annotations
 
@@ -58,12 +58,17 @@ class _Layout(Layout):
 
     def reproduction(self, document: Reproduction, *, verbose: bool) -> Iterator[Line]:
         places = list(dict.fromkeys((r.cudnn, r.device) for r in document.rows))
+        for device in dict.fromkeys(d for _, d in places):
+            copies = [c for c, d in places if d == device]
+            if len(copies) > 1 and not verbose:
+                yield from self._side_by_side(document, copies, device)
         for cudnn, device in places:
             mine = [r for r in document.rows if (r.cudnn, r.device) == (cudnn, device)]
             known = next((c for c in document.conclusions if (c.cudnn, c.device) == (cudnn, device)), None)
             yield from self._place(mine, known)
-            yield from self._table(mine)
-            yield ()
+            if verbose or sum(d == device for _, d in places) == 1:
+                yield from self._table(mine)
+                yield ()
             if known:
                 yield from self.block(one_line(known.text))
                 yield ()
@@ -103,6 +108,30 @@ class _Layout(Layout):
             before = row.scenario
             head = "".join(pad(one_line(t), w) for t, w in zip(shown[:-1], widths, strict=False))
             yield (("", head), (MARKS[row.verdict][0], shown[-1]))
+
+    def _side_by_side(self, document: Reproduction, copies: Sequence[str], device: int) -> Iterator[Line]:
+        """A column for each copy: answer, and a mark where it is not what was measured elsewhere."""
+        rows = {(r.scenario, r.label, r.cudnn): r for r in document.rows if r.device == device}
+        lines = list(dict.fromkeys((scenario, label) for scenario, label, _ in rows))
+        versions = {c: next(r.cudnn_version for r in document.rows if r.cudnn == c) or "?" for c in copies}
+        texts = {key: _short(row) for key, row in rows.items()}
+        first = max(len(f"{s}  {label}") for s, label in lines) + 2
+        widths = [max([len(versions[c]), *(len(t) for k, t in texts.items() if k[2] == c)]) + 2 for c in copies]
+        names = "".join(pad(versions[c], w) for c, w in zip(copies, widths, strict=True))
+        yield (("bold", pad(f"GPU {device}", first) + names.rstrip()),)
+        before = ""
+        for scenario, label in lines:
+            head = scenario if scenario != before else " " * len(scenario)
+            before = scenario
+            spans: list[tuple[Style, str]] = [("", pad(f"{head}  {label}", first))]
+            for copy, width in zip(copies, widths, strict=True):
+                row = rows.get((scenario, label, copy))
+                style = MARKS[row.verdict][0] if row else "dim"
+                spans.append((style, pad(texts.get((scenario, label, copy), ""), width)))
+            yield tuple(spans)
+        legend = "! differs from what was measured elsewhere; ? this version was not measured; - not reached."
+        yield from self.block(legend, style="dim")
+        yield ()
 
     def _narrow(self, rows: Sequence[Row]) -> Iterator[Line]:
         """For small screens: a line an answer below its state."""
@@ -172,6 +201,12 @@ class _Layout(Layout):
 
 def _flag(state: Scenario) -> str:
     return {"faults-context": " (--faults)", "fills-memory": " (--memory)"}.get(state.danger, "")
+
+
+def _short(row: Row) -> str:
+    """An answer in a few cells: "2007", "SIGSEGV !", "0 4x, 2007 1x"."""
+    text = ", ".join(f"{o} {n}x" for o, n in row.seen.items()) if len(row.seen) > 1 else row.outcome or "-"
+    return text + {"differs": " !", "unknown-version": " ?"}.get(row.verdict, "")
 
 
 def _answer(row: Row) -> str:

@@ -113,10 +113,10 @@ def _died_at(result: ScenarioResult, point: Point) -> bool:
 def _verdict(seen: Sequence[str], expected: Expected, *, cut_off: bool) -> RowVerdict:
     """`cut_off`: the state could not be made, or its process ended at another point, which is judged there."""
     reached = [s for s in seen if s]
-    if not reached and cut_off:
-        return "not-reached"
     if isinstance(expected, NoneOf):
         return "as-expected" if all(agrees(s, expected) for s in reached) else "differs"
+    if not reached and cut_off:
+        return "not-reached"
     if not reached:
         return "not-reached" if expected is None else "differs"
     if expected is None:

@@ -57,7 +57,7 @@ def _row(**changes: Any) -> Row:
         "outcome": "2000",
         "fate": "ok",
         "expected": "2000",
-        "basis": "measured with 9.19.0",
+        "basis": "measured with 9.19.0 elsewhere",
         "verdict": "as-expected",
         "seen": {"2000": 1},
     }
@@ -144,22 +144,34 @@ often.""",
 def answer_differs(case: Case) -> Iterator[Outcome]:
     """CD621."""
     table = [row for row in _rows(case) if row.scenario != CONTROL]
+    groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in table:
         if row.verdict == "differs":
-            seen = ", ".join(f"{o} ({n}x)" for o, n in row.seen.items()) or "never reached"
-            yield problem(
-                f"{row.scenario}, {_subject(row.cudnn_version, row.device)}",
-                f"{row.label}: {row.outcome or 'not reached'} {row.name}, not {row.expected}".replace("  ", " "),
-                detail=f"Seen: {seen}. Expected {row.expected}: {row.basis}. The process: {row.fate}.",
-                evidence=[Evidence(pointer=_pointer(case, row), value=seen, source="a child process of reproduce")],
-                fixes=[
-                    Fix(
-                        text="See whether it is always so",
-                        command=f"cudnn-doctor reproduce --scenario {row.scenario} --repeat 5",
-                        verify="The distribution shows one answer, or that the state is flaky",
-                    )
-                ],
-            )
+            groups.setdefault((row.scenario, row.cudnn, row.device), []).append(row)
+    for (scenario, _cudnn, device), rows in groups.items():
+        first = rows[0]
+        seen = [", ".join(f"{o} {n}x" for o, n in row.seen.items()) or "never reached" for row in rows]
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        yield problem(
+            f"{scenario}, {_subject(first.cudnn_version, device)}",
+            f"{first.label}: {first.outcome or 'not reached'}, not {first.expected}{more}",
+            detail=f"Expected from what was {first.basis}. The process: {first.fate}.",
+            evidence=[
+                Evidence(
+                    pointer=_pointer(case, row),
+                    value=f"{row.label}: {text}; expected {row.expected}",
+                    source="a child process of reproduce",
+                )
+                for row, text in zip(rows, seen, strict=True)
+            ],
+            fixes=[
+                Fix(
+                    text="See whether it is always so",
+                    command=f"cudnn-doctor reproduce --scenario {scenario} --repeat 5",
+                    verify="The distribution shows one answer, or that the state is flaky",
+                )
+            ],
+        )
     for row in table:
         if row.unmade:
             subject = f"{row.scenario}, {_subject(row.cudnn_version, row.device)}"

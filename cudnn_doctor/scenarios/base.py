@@ -96,12 +96,12 @@ def expectation(of: Point, version: str) -> tuple[Expected, str]:
     key = numbers(version)
     for measured, value in of.values.items():
         if numbers(measured)[:2] == key[:2]:
-            return value, f"measured with {measured}"
-    same = [(numbers(m), m, v) for m, v in of.values.items() if numbers(m)[0] == key[0]]
+            return value, f"measured with {measured} elsewhere"
+    same = [(numbers(m), m, v) for m, v in of.values.items() if numbers(m)[:1] == key[:1]]
     below = max((e for e in same if e[0] < key), default=None, key=lambda e: e[0])
     above = min((e for e in same if e[0] > key), default=None, key=lambda e: e[0])
     if below and above and below[2] == above[2] and below[2] is not None:
-        return below[2], f"between {below[1]} and {above[1]}, which agree"
+        return below[2], f"measured with {below[1]} and {above[1]}, which agree"
     return None, ""
 
 
