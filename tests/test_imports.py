@@ -104,7 +104,7 @@ def test_renderers_only_render() -> None:
 
 def test_only_the_command_line_prints_and_exits() -> None:
     for name, tree in modules().items():
-        if name in ("cudnn_doctor.cli", "cudnn_doctor.schemas.__main__"):
+        if name == "cudnn_doctor.cli" or name.endswith(".__main__"):  # entry points of their own
             continue
         for node in ast.walk(tree):
             text = ast.unparse(node) if isinstance(node, (ast.Call, ast.Raise)) else ""

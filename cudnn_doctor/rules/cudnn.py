@@ -133,7 +133,7 @@ does not count; nor does one in a folder where this framework does not look.""",
     ),
 )
 def winner(case: Case) -> Iterator[Outcome]:
-    failed = probe_error(case, "loader")
+    failed = probe_error(case, "loader") or probe_error(case, "frameworks")
     if failed:
         yield unknown("", "Which cuDNN the frameworks load", detail=failed)
     if not case.snapshot.cudnn:

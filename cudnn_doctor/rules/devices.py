@@ -15,6 +15,7 @@ from cudnn_doctor.rules.facts import (
     in_container,
     in_wsl,
     integrated,
+    not_linux,
     shown,
 )
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
@@ -38,6 +39,8 @@ def _settled_elsewhere(case: Case) -> str:
         return "no NVIDIA GPU on this machine"
     if integrated(case):
         return "an integrated GPU has nodes of its own"
+    if not_linux(case):
+        return "this system has no device nodes"
     if in_wsl(case):
         return "WSL reaches the GPU through /dev/dxg"
     if container_without_gpu(case):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model import Evidence, Known, NvmlStatus, PciDevice, known, value_or
+from cudnn_doctor.model import Absent, Evidence, Known, NvmlStatus, PciDevice, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
     GPUS,
@@ -14,6 +14,7 @@ from cudnn_doctor.rules.facts import (
     in_container,
     in_wsl,
     integrated,
+    not_linux,
     numbers,
     plural,
     shown,
@@ -71,16 +72,20 @@ def hardware(case: Case) -> Iterator[Outcome]:
         evidence = [shown(nodes, "/snapshot/driver/device_nodes", "nodes of Tegra's GPU")]
         yield passed("machine", "An integrated GPU (Tegra)", evidence=evidence)
         return
-    pci = need(case.snapshot.driver.pci, PCI)
+    fact = case.snapshot.driver.pci
+    bus = not (isinstance(fact, Absent) and fact.reason == "not-supported")  # Windows and macOS show none
+    pci = need(fact, PCI) if bus else ()
     if pci:
         title = f"{plural(len(pci), 'NVIDIA GPU')} on the PCI bus"
-        yield passed("machine", title, evidence=[shown(case.snapshot.driver.pci, PCI, _devices(pci))])
+        yield passed("machine", title, evidence=[shown(fact, PCI, _devices(pci))])
         return
-    evidence = [shown(case.snapshot.driver.pci, PCI, "no device of vendor 0x10de"), shown(listed, GPUS, "none")]
+    evidence = [shown(fact, PCI, "no device of vendor 0x10de"), shown(listed, GPUS, "none")]
     detail = (
         "WSL shows GPUs through the driver of Windows, and NVML lists none."
         if in_wsl(case)
         else "The PCI bus has no display device of vendor 0x10de (NVIDIA), and NVML lists none."
+        if bus
+        else "NVML, which alone could tell on this system, lists none."
     )
     if "gpu" in case.required:
         text = "Run this on a machine with an NVIDIA GPU; in a virtual machine, hand the device through to the guest."
@@ -197,8 +202,8 @@ def driver_skew(case: Case) -> Iterator[Outcome]:
     if not gpu_present(case):
         yield skip("driver", NO_GPU)
         return
-    if in_wsl(case):
-        yield skip("driver", "under WSL the kernel side of the driver is that of Windows")
+    if in_wsl(case) or not_linux(case):
+        yield skip("driver", "the kernel side of the driver is that of Windows")
         return
     mismatch = isinstance(driver.nvml, Known) and driver.nvml.value.code == 18
     evidence = [shown(driver.kernel_module, MODULE)]
@@ -274,6 +279,9 @@ def nouveau(case: Case) -> Iterator[Outcome]:
     driver = case.snapshot.driver
     if not gpu_present(case):
         yield skip("driver", NO_GPU)
+        return
+    if not_linux(case):
+        yield skip("driver", "nouveau is a driver of Linux")
         return
     loaded = need(driver.nouveau, "/snapshot/driver/nouveau")
     devices = value_or(driver.pci, ())

@@ -11,6 +11,7 @@ from cudnn_doctor.rules.facts import (
     container_without_gpu,
     fix,
     gpu_present,
+    not_linux,
     shown,
     size,
     variable,
@@ -19,6 +20,7 @@ from cudnn_doctor.rules.sample import ABSENT, EX, sample, two_gpus
 
 LIMITS = "/snapshot/host/limits"
 MIB, GIB = 1 << 20, 1 << 30
+NO_LIMITS = "this system has no such limit"
 CONTAINER_DOC = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html"
 HOW_TO_START = {
     "docker": "docker run --gpus all IMAGE",
@@ -60,6 +62,9 @@ NVIDIA_VISIBLE_DEVICES chooses the GPUs at the start; "void", "none" and the emp
 )
 def container_gpu(case: Case) -> Iterator[Outcome]:
     host, driver = case.snapshot.host, case.snapshot.driver
+    if not_linux(case):
+        yield skip("machine", "containers with GPUs are of Linux")
+        return
     kind = need(host.container, "/snapshot/host/container")
     if kind == "none":
         yield skip("machine", "this is no container")
@@ -113,6 +118,9 @@ fault on purpose are refused by `cudnn-doctor reproduce` while MPS runs.""",
 )
 def mps(case: Case) -> Iterator[Outcome]:
     fact = case.snapshot.host.mps
+    if not_linux(case):
+        yield skip("machine", "MPS is a service of Linux")
+        return
     running = need(fact, "/snapshot/host/mps")
     evidence = [shown(fact, "/snapshot/host/mps", "runs" if running else "does not run")]
     if not running:
@@ -151,6 +159,9 @@ are 8 MiB or no limit; below 1 MiB this warns.""",
 )
 def stack(case: Case) -> Iterator[Outcome]:
     fact = case.snapshot.host.limits.stack
+    if not_linux(case):
+        yield skip("process", NO_LIMITS)
+        return
     limit = need(fact, f"{LIMITS}/stack")
     text = "unlimited" if limit < 0 else size(limit)
     evidence = [shown(fact, f"{LIMITS}/stack", text)]
@@ -274,6 +285,9 @@ cuInit ends with 304 or 999, and worker processes stop with "Too many open files
 )
 def open_files(case: Case) -> Iterator[Outcome]:
     fact = case.snapshot.host.limits.open_files
+    if not_linux(case):
+        yield skip("process", NO_LIMITS)
+        return
     limit = need(fact, f"{LIMITS}/open_files")
     text = "unlimited" if limit < 0 else str(limit)
     evidence = [shown(fact, f"{LIMITS}/open_files", text)]

@@ -102,10 +102,18 @@ def gpu_present(case: Case) -> bool:
     Raises:
         UnansweredError: when none of it could be read.
     """
-    listed = case.snapshot.gpus
+    listed, pci = case.snapshot.gpus, case.snapshot.driver.pci
     if (isinstance(listed, Known) and listed.value) or integrated(case):
         return True
-    return bool(need(case.snapshot.driver.pci, "/snapshot/driver/pci"))
+    if isinstance(pci, Absent) and pci.reason == "not-supported":
+        return False  # Windows and macOS show no bus: NVML's word counts
+    return bool(need(pci, "/snapshot/driver/pci"))
+
+
+def not_linux(case: Case) -> bool:
+    """Kernel modules, device nodes and the like are facts of Linux alone."""
+    module = case.snapshot.driver.kernel_module
+    return isinstance(module, Absent) and module.reason == "not-supported"
 
 
 def cuda_works(case: Case) -> bool:

@@ -11,6 +11,7 @@ from cudnn_doctor.rules.facts import (
     fix,
     gpus,
     in_container,
+    not_linux,
     pci_address,
     plural,
     shown,
@@ -312,7 +313,11 @@ def unlisted(case: Case) -> Iterator[Outcome]:
     if in_container(case):
         yield skip("machine", "a container sees devices on the bus that it was not given")
         return
-    devices = need(case.snapshot.driver.pci, "/snapshot/driver/pci")
+    pci = case.snapshot.driver.pci
+    if not_linux(case) or (isinstance(pci, Known) and not pci.value):
+        yield skip("machine", "this system shows no NVIDIA device on a PCI bus")
+        return
+    devices = need(pci, "/snapshot/driver/pci")
     seen = {pci_address(value_or(g.pci, "")) for g in listed.value}
     missing = [
         (i, d.address)

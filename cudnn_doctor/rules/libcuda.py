@@ -15,6 +15,7 @@ from cudnn_doctor.rules.facts import (
     gpus,
     in_container,
     in_wsl,
+    not_linux,
     numbers,
     shown,
     variable,
@@ -159,6 +160,8 @@ def libcuda_found(case: Case) -> Iterator[Outcome]:
         yield passed("driver", f"libcuda.so.1 is {first.real_path}", evidence=evidence)
     elif in_wsl(case):
         yield skip("driver", "WSL: CD112")
+    elif not_linux(case):
+        yield skip("driver", "the driver of this system is no libcuda.so.1")
     elif not isinstance(driver.kernel_module, Known) and not value_or(case.snapshot.gpus, ()):
         yield skip("driver", "the kernel driver is not loaded: CD102")
     else:
@@ -236,7 +239,7 @@ libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file")."""
     ),
 )
 def wsl(case: Case) -> Iterator[Outcome]:
-    if not need(case.snapshot.host.wsl, "/snapshot/host/wsl"):
+    if not_linux(case) or not need(case.snapshot.host.wsl, "/snapshot/host/wsl"):
         yield skip("driver", "this is not WSL")
         return
     found = case.snapshot.driver.libcuda

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.knowledge.status import cuda_error, cudnn_status
 from cudnn_doctor.model import Evidence, Fate, Known, Step, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import again, fix, gpus, same_version, size
@@ -24,6 +23,8 @@ LOG = "CUDNN_LOGERR_DBG=1 CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=stderr"
 
 def _meaning(found: LiveOutcome, step: Step) -> tuple[str, tuple[str, ...]]:
     """What the status means and which causes it can have, by the library that gave it."""
+    from cudnn_doctor.knowledge.status import cuda_error, cudnn_status
+
     code = step.status or 0
     major = int(found.result.cudnn_version.partition(".")[0] or 9)
     known = cudnn_status(major, code) if step.call.startswith("cudnn") else cuda_error(code)

@@ -16,8 +16,9 @@ from cudnn_doctor.model import (
     PciDevice,
     known,
 )
+from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, sample
-from tests.rules import judge, only
+from tests.rules import BY_CODE, judge, only
 
 T = "test"
 NO_GPU: dict[str, Any] = {"driver.pci": known((), T), "gpus": ABSENT}
@@ -52,6 +53,27 @@ def test_no_hardware_is_a_problem_when_it_is_required() -> None:
 def test_no_hardware_silences_the_rest_of_the_driver() -> None:
     codes = [f"CD1{n:02}" for n in range(2, 14)]
     assert {f.status for c in codes if c not in ("CD112", "CD113") for f in judge(c, sample(NO_GPU))} == {"skipped"}
+
+
+def windows(changes: dict[str, Any]) -> Case:
+    """What the probes can tell under Windows: NVML answers, nothing of Linux is there."""
+    gone = Absent(reason="not-supported", detail="win32")
+    linux = ("driver.pci", "driver.kernel_module", "driver.nouveau", "driver.device_nodes", "driver.uvm")
+    host = ("host.container", "host.wsl", "host.mps", "host.limits.stack", "host.limits.open_files", "xids")
+    return sample({**dict.fromkeys((*linux, *host), gone), "driver.libcuda": (), **changes}, live=())
+
+
+def test_windows_with_a_gpu_is_not_full_of_question_marks() -> None:
+    codes = [c for c in BY_CODE if c[:3] in ("CD1", "CD2", "CD5")]
+    findings = [f for code in codes for f in judge(code, windows({}))]
+    assert [f.code for f in findings if f.status in ("problem", "crashed")] == []
+    assert [f.code for f in findings if f.status == "unknown"] == []
+
+
+def test_windows_without_a_gpu() -> None:
+    finding = only("CD101", windows({"gpus": Absent(reason="not-found", detail="no nvml.dll")}))
+    assert (finding.status, finding.title) == ("unknown", "No NVIDIA GPU on this machine")
+    assert finding.detail == "NVML, which alone could tell on this system, lists none."
 
 
 def test_a_jetson_has_a_gpu_on_no_bus() -> None:

@@ -209,6 +209,14 @@ def test_no_answer_is_no_pass(result: Fate, status: str, detail: str) -> None:
     assert "ok" not in statuses(case)
 
 
+def test_a_broken_copy_that_nobody_loads_takes_no_verdict_away() -> None:
+    good = sample().scenarios[0]
+    stray = aborted(CUBLAS, "cudnnCreate", cudnn="/opt/stray/libcudnn.so.8")
+    case = sample(live=(good, stray))
+    assert [f.status for f in judge("CD601", case)] == ["ok"]
+    assert [(f.status, f.severity) for f in judge("CD603", case)] == [("ok", "error"), ("problem", "note")]
+
+
 def test_why_nothing_was_tried() -> None:
     assert only("CD601", sample(live=())).detail == "the live check was not run"
     assert only("CD601", sample({"cudnn": ()}, live=())).detail == "no cuDNN to try"
