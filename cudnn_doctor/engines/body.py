@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from cudnn_doctor.engines.detectors import BURST, Bench, Memory, Side
+from cudnn_doctor.engines.detectors import BURST, Bench, Memory, Side, untouched
 from cudnn_doctor.engines.gpu import STICKY, CudaError, Gpu
 from cudnn_doctor.engines.graphs import Graph, Tensor
 from cudnn_doctor.engines.keys import POISONED, engine_of, plan_key, step_name
@@ -101,7 +101,7 @@ class _Plan:
         self.key, self.engine, self.plan = key, engine, plan
         self.space = 0  # bytes of workspace
         self.runs = False
-        self.reference: bytes | None = None  # None: two serial runs differ
+        self.reference: bytes | None = None  # None: two serial runs differ, or wrote nothing
 
 
 class _Problem:
@@ -226,7 +226,9 @@ class _Problem:
         second = Answer(-1, ()) if first.value is None else self._step(plan.key, "run again", run)
         if second.value is None:
             return False
-        if first.value == second.value:
+        if untouched(first.value):
+            self.wire.note("silent", True, plan.key)
+        elif first.value == second.value:
             plan.reference = first.value
         else:
             self.wire.note("reproducible", False, plan.key)

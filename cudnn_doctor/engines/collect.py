@@ -72,7 +72,7 @@ class Record:
             plan.update(engine=engine, knobs=knobs, source=plan.get("source") or source, workspace=space)
         elif name == "done":
             self.done.append(key)
-        elif name in TESTS or name in ("failure", "reproducible"):
+        elif name in TESTS or name in ("failure", "reproducible", "silent"):
             self._plan(key)[name] = value
 
     def _call(self, step: Step) -> None:

@@ -17,12 +17,17 @@ from cudnn_doctor.engines.plans import variant_pack
 from cudnn_doctor.engines.types import CaptureSeen, HeldSeen, ThreadsSeen
 from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, BackendError
 
-UNTOUCHED = 0xA5  # no output is this byte throughout: the references are compared with it
+UNTOUCHED = 0xA5  # the mark; no output is this byte throughout
 LOOKED_AT = 256 * 1024  # bytes of the workspace that are read back
 APART = 256  # bytes; several outputs lie in one block, each at a multiple of this
 HOLD_AT_MOST = 0.5  # seconds after which a held stream is released, in case the call waits for it
 SETTLE = 0.001  # seconds for work that escaped to a stream nobody knows
 ROUNDS, BURST = 3, 4  # executions of a thread in test 4: bursts without waiting between
+
+
+def untouched(data: bytes) -> bool:
+    """Whether nothing but the mark is there."""
+    return data.count(UNTOUCHED) == len(data)
 
 
 class Side:

@@ -1,6 +1,6 @@
 """What the engines' examination asks for and what it reports. Times in milliseconds, sizes in bytes.
 
-In JSON, problems, rows and plans leave out what is at its default (no alarm, no error, zero): a full report has thousands.
+In JSON, problems, rows and plans leave out what is at its default (no alarm, no error, zero): there are thousands.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class PlanSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""  # "index" (default knobs), "heuristics A", "heuristics B", "heuristics FALLBACK"
     workspace: int = 0
     reproducible: bool = True  # two serial runs gave the same bits
+    silent: bool = False  # a run that was waited for left its output untouched
     build_ms: float = 0.0
     run_ms: float = 0.0  # first run, synchronised, with the handle that built it
     failure: str = ""  # why it was not examined

@@ -75,6 +75,8 @@ def judge_plan(seen: PlanSeen) -> tuple[PlanVerdict, str]:
         return "wrong-stream", "; ".join(raised)
     if raised:
         return "suspect", raised[0]
+    if seen.silent:
+        return "unknown", "a run that was waited for left its output untouched"
     return "ok", ""
 
 

@@ -7,23 +7,25 @@ from typing import Any
 
 from cudnn_doctor.engines.types import Control, EngineRow, EnginesReport, ProblemReport, Totals
 from cudnn_doctor.model import NOT_EXAMINED, Evidence, Finding, Fix, Snapshot, Tool, blank
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 
 MXNET = "https://github.com/apache/mxnet/pull/21104"
+SOURCE = "cudnn-doctor engines"
 THREADS = "https://github.com/pytorch/pytorch/pull/103939"
 
 
 class EnginesCase(Case):
-    """A case that holds the examination of the engines; rules find it as `case.engines`."""
+    """A case that holds the examination of the engines; rules find it as `case.engines`. `at` is its JSON
+    pointer in the document that shows the findings: "" in its own, "/engines" in the report of `check --deep`."""
 
-    def __init__(self, engines: EnginesReport, snapshot: Snapshot | None = None) -> None:
+    def __init__(self, engines: EnginesReport, snapshot: Snapshot | None = None, at: str = "") -> None:
         super().__init__(blank(Snapshot, NOT_EXAMINED) if snapshot is None else snapshot)
-        self.engines = engines
+        self.engines, self.at = engines, at
 
 
-def findings(report: EnginesReport, snapshot: Snapshot | None = None) -> tuple[Finding, ...]:
+def findings(report: EnginesReport, snapshot: Snapshot | None = None, at: str = "") -> tuple[Finding, ...]:
     """What the rules here say of an examination."""
-    case = EnginesCase(report, snapshot)
+    case = EnginesCase(report, snapshot, at)
     return tuple(
         f for r in (plan_stream, one_test_alarms, engine_kills, shared_plan, handle_outlived) for f in r.apply(case)
     )
@@ -32,16 +34,11 @@ def findings(report: EnginesReport, snapshot: Snapshot | None = None) -> tuple[F
 # ---------------------------------------------------------------- what the rules look at
 
 
-def _report(case: Case) -> EnginesReport | None:
-    found: Any = getattr(case, "engines", None)
-    return found if isinstance(found, EnginesReport) else None
-
-
 class _At:
     """One row with where it is."""
 
-    def __init__(self, i: int, part: ProblemReport, j: int, row: EngineRow) -> None:
-        self.pointer, self.part, self.row = f"/problems/{i}/rows/{j}", part, row
+    def __init__(self, pointer: str, part: ProblemReport, row: EngineRow) -> None:
+        self.pointer, self.part, self.row = pointer, part, row
 
     @property
     def place(self) -> str:
@@ -49,15 +46,24 @@ class _At:
         return f"{p.data_type} {p.layout} {p.shape}"
 
 
-def _by_engine(report: EnginesReport, counts: str) -> Iterator[tuple[str, int, list[_At]]]:
+def _by_engine(case: EnginesCase, counts: str) -> list[tuple[str, int, list[_At]]]:
     """Operation, engine and its rows in which the field `counts` is not zero."""
     groups: dict[tuple[str, int], list[_At]] = {}
-    for i, part in enumerate(report.problems):
+    for i, part in enumerate(case.engines.problems):
         for j, row in enumerate(part.rows):
             if getattr(row, counts):
-                groups.setdefault((part.operation, row.engine), []).append(_At(i, part, j, row))
-    for (operation, engine), rows in sorted(groups.items()):
-        yield operation, engine, rows
+                at = _At(f"{case.at}/problems/{i}/rows/{j}", part, row)
+                groups.setdefault((part.operation, row.engine), []).append(at)
+    return [(operation, engine, rows) for (operation, engine), rows in sorted(groups.items())]
+
+
+def _none_of(case: EnginesCase, tested: str, title: str, what: str) -> Outcome:
+    """Passed where something was tested, which the total `tested` counts."""
+    n = getattr(case.engines.totals, tested)
+    if not n:
+        return skip(f"cuDNN {case.engines.cudnn_version}".strip(), "no plan was put to this test")
+    evidence = Evidence(pointer=f"{case.at}/totals/{tested}", value=f"0 of {n} plans {what}", source=SOURCE)
+    return passed(f"cuDNN {case.engines.cudnn_version}".strip(), title, evidence=[evidence])
 
 
 def _evidence(rows: list[_At], counts: str, verdicts: tuple[str, ...] = ()) -> list[Evidence]:
@@ -65,7 +71,7 @@ def _evidence(rows: list[_At], counts: str, verdicts: tuple[str, ...] = ()) -> l
     for at in rows[:5]:
         why = next((f.why for f in at.row.faults if f.verdict in verdicts and f.why), "")
         value = f"{at.place}: {getattr(at.row, counts)} of {at.row.plans} plans{': ' + why if why else ''}"
-        found.append(Evidence(pointer=f"{at.pointer}/{counts}", value=value, source="cudnn-doctor engines"))
+        found.append(Evidence(pointer=f"{at.pointer}/{counts}", value=value, source=SOURCE))
     return found
 
 
@@ -135,7 +141,7 @@ def _example(row: EngineRow | None = None, **changes: Any) -> EnginesCase:
         "reason": "",
         "capture_control": Control(planted=3, seen=3),
         "held_control": Control(planted=3, seen=3),
-        "totals": Totals(problems=1, plans=3, engines=1, ok=3),
+        "totals": Totals(problems=1, plans=3, engines=1, ok=3, threads_tested=3, destroyed_tested=3),
         "problems": (part,),
     }
     return EnginesCase(EnginesReport(**{**fields, **changes}))
@@ -168,11 +174,11 @@ not, nothing is known.""",
 )
 def plan_stream(case: Case) -> Iterator[Outcome]:
     """CD650."""
-    report = _report(case)
-    if report is None:
+    if not isinstance(case, EnginesCase):
         return
+    report = case.engines
     subject = f"cuDNN {report.cudnn_version}".strip()
-    wrong = list(_by_engine(report, "wrong_stream"))
+    wrong = _by_engine(case, "wrong_stream")
     for operation, engine, rows in wrong:
         yield problem(
             _subject(operation, engine),
@@ -200,8 +206,8 @@ def plan_stream(case: Case) -> Iterator[Outcome]:
         subject,
         "Every execution plan that could be judged stays in the stream of the handle that is given",
         evidence=[
-            Evidence(pointer="/totals/ok", value=seen, source="cudnn-doctor engines"),
-            Evidence(pointer="/capture_control", value=alarms, source="cudnn-doctor engines"),
+            Evidence(pointer=f"{case.at}/totals/ok", value=seen, source=SOURCE),
+            Evidence(pointer=f"{case.at}/capture_control", value=alarms, source=SOURCE),
         ],
         detail=f"{totals.unknown} plans could not be judged" if totals.unknown else "",
     )
@@ -218,13 +224,17 @@ or could not be made. That is worth a closer look, not a verdict.""",
     source=MXNET,
     examples=lambda: (
         ("problem", _example(EngineRow(engine=5, verdict="suspect", plans=3, suspect=1, ok=2))),
-        ("skipped", _example()),
+        ("ok", _example()),
     ),
 )
 def one_test_alarms(case: Case) -> Iterator[Outcome]:
     """CD651."""
-    report = _report(case)
-    for operation, engine, rows in _by_engine(report, "suspect") if report else ():
+    if not isinstance(case, EnginesCase):
+        return
+    found = _by_engine(case, "suspect")
+    if not found:
+        yield _none_of(case, "plans", "The two tests agree on every plan", "were alarmed by one test alone")
+    for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
             f"One test says that engine {engine} of {operation} leaves the given stream",
@@ -247,13 +257,17 @@ answer. A program that tries engines for the fastest one would end in the same w
     source="https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-graph-library.html",
     examples=lambda: (
         ("problem", _example(EngineRow(engine=7, verdict="crashed", plans=1, crashed=1))),
-        ("skipped", _example()),
+        ("ok", _example()),
     ),
 )
 def engine_kills(case: Case) -> Iterator[Outcome]:
     """CD652."""
-    report = _report(case)
-    for operation, engine, rows in _by_engine(report, "crashed") if report else ():
+    if not isinstance(case, EnginesCase):
+        return
+    found = _by_engine(case, "crashed")
+    if not found:
+        yield _none_of(case, "plans", "No engine ended the process", "ended the process")
+    for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
             f"Engine {engine} of {operation} ended the process that tried it",
@@ -277,18 +291,29 @@ that limit showing, not a fault of the machine.""",
     source=THREADS,
     examples=lambda: (
         ("problem", _example(EngineRow(engine=9, verdict="ok", plans=3, ok=3, threads_tested=3, threads_differ=1))),
-        ("skipped", _example()),
+        ("ok", _example()),
     ),
 )
 def shared_plan(case: Case) -> Iterator[Outcome]:
     """CD653."""
-    report = _report(case)
-    for operation, engine, rows in _by_engine(report, "threads_differ") if report else ():
+    if not isinstance(case, EnginesCase):
+        return
+    found = _by_engine(case, "threads_differ")
+    if not found:
+        yield _none_of(
+            case, "threads_tested", "Plans shared by two threads gave the same output", "gave another output"
+        )
+    for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
             f"A plan of engine {engine} of {operation} must not be shared between threads",
             evidence=_evidence(rows, "threads_differ"),
-            fixes=[Fix(text="Give each thread a plan of its own; a clone of the same engine and knobs will do.")],
+            fixes=[
+                Fix(
+                    text="Give each thread a plan of its own; a clone of the same engine and knobs will do.",
+                    verify=_verify(operation, engine),
+                )
+            ],
         )
 
 
@@ -303,13 +328,17 @@ third one: it failed, left the stream or gave another output. Plans of this engi
     source=MXNET,
     examples=lambda: (
         ("problem", _example(EngineRow(engine=9, verdict="ok", plans=3, ok=3, destroyed_tested=3, destroyed_bad=3))),
-        ("skipped", _example()),
+        ("ok", _example()),
     ),
 )
 def handle_outlived(case: Case) -> Iterator[Outcome]:
     """CD654."""
-    report = _report(case)
-    for operation, engine, rows in _by_engine(report, "destroyed_bad") if report else ():
+    if not isinstance(case, EnginesCase):
+        return
+    found = _by_engine(case, "destroyed_bad")
+    if not found:
+        yield _none_of(case, "destroyed_tested", "Plans work after the handle that built them was destroyed", "failed")
+    for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
             f"A plan of engine {engine} of {operation} must not outlive the handle that built it",

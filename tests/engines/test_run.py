@@ -189,6 +189,12 @@ def test_an_engine_that_wants_too_much_workspace_is_unknown() -> None:
     assert (row.verdict, row.faults[0].why) == ("unknown", "wants 2048 MiB of workspace")
 
 
+def test_an_engine_that_writes_nothing_is_unknown() -> None:
+    """Its controls cannot be seen by the output either, so nothing is known of it."""
+    row = rows(examine({1: "silent"}, engines=(1,)))[1]
+    assert (row.verdict, row.faults[0].seen.silent) == ("unknown", True)
+
+
 def test_max_plans_and_engine_choose() -> None:
     report = examine(max_plans=3)
     assert [sorted(rows(report, i)) for i in (0, 1)] == [[0, 1, 2], [0, 1, 2]]

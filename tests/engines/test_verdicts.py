@@ -125,6 +125,13 @@ CASES: list[tuple[str, PlanSeen, PlanVerdict, str]] = [
         "unknown",
         f"cudnnBackendExecute: 3000 CUDNN_STATUS_NOT_SUPPORTED; {WAITS}",
     ),
+    ("it wrote nothing", plan(silent=True), "unknown", "a run that was waited for left its output untouched"),
+    (
+        "it wrote nothing where one looked",
+        plan(silent=True, capture=CaptureSeen()),
+        "suspect",
+        "no graph node in any captured stream: the work went to a stream that nobody gave",
+    ),
     ("it killed the child", plan(died="killed by SIGSEGV in step run"), "crashed", "killed by SIGSEGV in step run"),
     ("left out", plan(failure="wants 2048 MiB of workspace"), "unknown", "wants 2048 MiB of workspace"),
     ("nothing was seen", PlanSeen(key="e1", engine=1), "unknown", "the tests did not come to an end"),

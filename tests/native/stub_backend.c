@@ -12,6 +12,7 @@
  *   waits-other     waits, before it queues, for every stream that it was queued in before
  *   race            keeps its output pointer in the plan while it works
  *   random          gives other bits each time
+ *   silent          writes nothing
  *   blind           is right, but its kernels are always counted in the given stream (a control that sees nothing)
  *   huge            wants 2 GiB of workspace
  *   unsupported, internal                      status of the engine's finalisation
@@ -327,6 +328,6 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
         stream = &pool[2];
     }
     if (does(engine, "split")) enqueue(built->stream, (Op){.kind = 0, .to = to, .size = size / 2, .value = seed});
-    enqueue(stream, (Op){.kind = 0, .to = to, .size = size, .value = seed});
+    enqueue(stream, (Op){.kind = 0, .to = to, .size = does(engine, "silent") ? 0 : size, .value = seed});
     return 0;
 }
