@@ -256,12 +256,15 @@ def overridden(case: Case) -> Iterator[Outcome]:
         if copy is None:
             continue
         mine = [c for c in (copy_at(case, p) for p in resolution.shadowed) if c and "site-packages" in c.found_by]
+        by_user = resolution.step.startswith(BY_THE_USER)
+        unread = [v for v in (copy.version, *(c.version for c in mine)) if isinstance(v, Absent)]
         version = value_or(copy.version, "?")
         differs = [c for c in mine if not same_version(value_or(c.version, ""), version)]
-        if not resolution.step.startswith(BY_THE_USER) or not differs:
-            yield passed(
-                name, "No variable replaces its own cuDNN", evidence=[_cite_copy(f"{pointer}/real_path", copy)]
-            )
+        if by_user and mine and unread:
+            yield unanswered(name, f"Whether {resolution.step} brings in another cuDNN than its own", unread[0])
+        elif not by_user or not differs:
+            evidence = [_cite_copy(f"{pointer}/real_path", copy)]
+            yield passed(name, "No variable replaces its own cuDNN", evidence=evidence)
         elif _older_than_build(framework, copy) and _better(case, framework, resolution):
             yield skip(name, "what comes first is too old: CD303")
         else:

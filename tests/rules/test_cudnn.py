@@ -93,6 +93,12 @@ def test_the_words_for_a_shadowed_copy() -> None:
     assert only("CD304", found_first(by_cache, "ld.so.cache")).status == "ok"
 
 
+def test_a_copy_of_unknown_version_first() -> None:
+    unread = another_copy("9.1.0", "/opt/old", version=Absent(reason="error", detail="killed by SIGABRT"))
+    finding = only("CD304", found_first(unread, "LD_LIBRARY_PATH"))
+    assert (finding.status, finding.detail) == ("unknown", "error: killed by SIGABRT")
+
+
 def test_a_wheels_rpath_is_no_override() -> None:
     case = found_first(another_copy("9.21.0", "/opt/new"), "DT_RPATH of libtorch_cuda.so")
     assert only("CD304", case).status == "ok"
