@@ -35,6 +35,7 @@ OURS: dict[str, frozenset[str]] = {
     "Question": frozenset({"id", "decides"}),
 }
 REMOVED = "<removed>"
+HASHED = "d0c7"  # the last digits of a UUID that is a hash
 
 
 class Redaction(Base, frozen=True, kw_only=True):
@@ -211,7 +212,7 @@ class Redactor:
             (p.HOST_FIELD, lambda m: f"{m[1]}{self._numbered('host', m[2])}"),
             (p.PRIVATE_HOST, lambda m: self._numbered("host", m[0])),
             (p.SERIAL, lambda m: f"{m[1]}{self._numbered('serial', m[2])}"),
-            (p.UUID, lambda m: self._replaced("uuid", m[0], self._hashed(m[0]))),
+            (p.UUID, self._uuid),
             (p.MAC, lambda m: self._numbered("mac", m[0])),
             (p.QUAD, self._quad),
             (p.IPV6, self._ipv6),
@@ -264,16 +265,21 @@ class Redactor:
             return match[0]
         return match[0] if address.is_loopback or address.is_unspecified else self._numbered("address", match[0])
 
-    def _hashed(self, uuid: str) -> str:
-        """Same form, other digits; an abbreviation stays the beginning of its full UUID."""
+    def _uuid(self, match: re.Match[str]) -> str:
+        """Same form, other digits, the same for the same device in every ticket. An abbreviation stays the beginning of
+        its full UUID; what is hashed already stays, so that redacting twice is redacting once."""
         from hashlib import sha256
 
-        full = min(
-            (u for u in self._uuids if u.startswith(uuid.lower())), key=lambda u: (-len(u), u), default=uuid.lower()
-        )
+        uuid = match[0]
+        longest = max((u for u in self._uuids if u.startswith(uuid.lower())), key=lambda u: (len(u), u), default="")
+        full = longest or uuid.lower()
+        if full.endswith(HASHED) or len(full) < 12:  # a few digits that belong to no device here tell of nobody
+            return uuid
         digits = iter(sha256(full.encode()).hexdigest())
-        start = 4 if uuid[3:4] == "-" else 0  # "GPU-" and "MIG-" stay
-        return uuid[:start] + "".join(c if c == "-" else next(digits) for c in uuid[start:])
+        start = 4 if full[3] == "-" else 0  # "GPU-" and "MIG-" stay
+        new = full[:start] + "".join(c if c == "-" else next(digits) for c in full[start:])
+        new = new[: -len(HASHED)] + HASHED
+        return self._replaced("uuid", uuid, uuid[:start] + new[start : len(uuid)])
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         return {
