@@ -16,6 +16,7 @@ from cudnn_doctor.model import Fate, Step
 
 TESTS = ("capture", "capture_control", "held", "held_control", "destroyed", "threads", "clone")
 MOST_RESTARTS = 12
+MEMORY = ("OUT_OF_MEMORY", "ALLOC_FAILED", "ALLOCATION_FAILED")
 UNSKIPPABLE = ("", "cudnnCreate", "cudnnSetStream")  # a child that dies here would die here again
 
 
@@ -37,6 +38,7 @@ class Record:
         self.error = ""
         self.restarts = 0
         self.finished = False
+        self.alone = False  # tried again without other children beside it
 
     # -- reading
 
@@ -117,6 +119,15 @@ class Record:
             self.error = f"{step}: {how}"
         self.deadly.append(step)
         self.restarts += 1
+
+    def again_alone(self) -> bool:
+        """Whether to try once more with no other child on the GPU: it failed for want of memory, or in cudnnCreate,
+        which gives INTERNAL_ERROR for that."""
+        short = self.error.startswith("cudnnCreate") or any(word in self.error for word in MEMORY)
+        if not (self.finished and short) or self.alone:
+            return False
+        self.alone, self.finished, self.error = True, False, ""
+        return True
 
     # -- telling
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cudnn_doctor.engine import UsageError
-from cudnn_doctor.engines.run import run
+from cudnn_doctor.engines.examination import run
 from cudnn_doctor.engines.types import EngineOptions, EngineProgress, EngineRow, EnginesReport, ProblemReport
 from cudnn_doctor.model import decode, encode
 from tests.engines.stub import stub
@@ -286,6 +286,15 @@ def test_progress_counts_up_and_an_interruption_keeps_what_there_is() -> None:
     assert report.interrupted
     assert report.totals.ok == 8
     assert [p.error for p in report.problems] == [""] * 4 + ["interrupted"] * 4
+
+
+def test_children_that_find_no_room_beside_others_are_tried_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_CROWD", str(tmp_path / "crowd"))
+    report = examine(operations=("matmul", "attention"), engines=(3,), width=2)
+    assert [p.error for p in report.problems] == [""] * 5
+    assert report.totals.ok == 5
 
 
 def test_no_time_leaves_no_verdict() -> None:

@@ -17,15 +17,18 @@
  *   huge            wants 2 GiB of workspace
  *   unsupported, internal                      status of the engine's finalisation
  *   segv-engine, segv-build, segv-run, segv-destroyed, hang-run, fault-run
+ * STUB_CROWD=FILE            cudnnCreate fails while another process that locked FILE in the same way is alive
  * STUB_GRAPH=N               status of the operation graph's finalisation
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #ifndef STUB_MAJOR
@@ -180,7 +183,15 @@ const char *cudnnGetErrorString(int status) {
 #if STUB_MAJOR >= 9
 void cudnnGetLastErrorString(char *text, size_t size) { snprintf(text, size, "a reason"); }
 #endif
-int cudnnCreate(Handle **handle) { *handle = calloc(1, sizeof **handle); (*handle)->alive = 1; return 0; }
+int cudnnCreate(Handle **handle) {
+    static int crowd = -1;
+    if (getenv("STUB_CROWD") && crowd < 0) {
+        crowd = open(getenv("STUB_CROWD"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (flock(crowd, LOCK_EX | LOCK_NB)) { close(crowd); crowd = -1; return INTERNAL; }
+    }
+    *handle = calloc(1, sizeof **handle); (*handle)->alive = 1;
+    return 0;
+}
 int cudnnDestroy(Handle *handle) { handle->alive = 0; return 0; }
 int cudnnSetStream(Handle *handle, void *stream) { handle->stream = stream; return 0; }
 

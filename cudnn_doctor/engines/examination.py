@@ -69,6 +69,7 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
             done = sum(1 for r in records if r.finished)
             progress(EngineProgress(done=done, problems=len(records), plans=sum(len(r.plans) for r in records)))
 
+    width = options.width or max(1, min(MOST_CHILDREN, (os.cpu_count() or 2) // 2))
     while (left := until - time.monotonic()) > 0:
         groups: dict[str, list[Record]] = {}
         for record in records:
@@ -77,12 +78,13 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
         if not groups:
             return
         jobs = [Job(tasks=tuple(_task(options, r) for r in g), set_env=env, deadline=left) for g in groups.values()]
-        width = options.width or max(1, min(MOST_CHILDREN, (os.cpu_count() or 2) // 2))
         outcomes = run_jobs(jobs, deadline=left, width=width, progress=take)
         for outcome in outcomes:
             if outcome.fate.kind == "not-started":
                 for task in outcome.tasks:
                     by_id[task.id].error, by_id[task.id].finished = outcome.fate.error, True
+        if width > 1 and [r for r in records if r.again_alone()]:
+            width = 1
 
 
 def _task(options: EngineOptions, record: Record) -> Task:
