@@ -149,15 +149,15 @@ def _cuda_meaning(error: CudaError) -> Meaning:
 def _notes(statuses: Sequence[CudnnStatus], errors: Sequence[CudaError], stream: bool) -> Iterable[str]:
     majors = {m for s in statuses for m in s.majors}
     if stream and 9 not in majors:
-        yield "cuDNN 9 has no status 7: what cudnnSetStream said with 7 is 2007 there; the name MAPPING_ERROR became 4006."
+        yield "cuDNN 9 has no status 7: what cudnnSetStream said with 7 is 2007 there; MAPPING_ERROR became 4006."
         yield "A log with (7 vs. 0) therefore comes from a build with cuDNN 8 or older."
     if stream and majors == {9}:
         yield "Up to cuDNN 8 the same is 7, CUDNN_STATUS_MAPPING_ERROR."
     if stream:
         yield (
-            'In public reports of TensorFlow\'s "(7 vs. 0)Failed to set cuDNN stream." the line is mostly the messenger '
-            "of an earlier fault: look for the first error before it. No report shows a version mismatch as its cause, "
-            "and neither full memory nor a version mix gave it in any measurement."
+            "In public reports of TensorFlow's (7 vs. 0)Failed to set cuDNN stream. the line is mostly the messenger "
+            "of an earlier fault: look for the first error before it. No report shows a version mismatch as its "
+            "cause, and neither full memory nor a version mix gave it in any measurement."
         )
     if any(s.name == "CUDNN_STATUS_MAPPING_ERROR" for s in statuses) and 9 in majors:
         yield "The name compiles to 4006 with cuDNN 9's headers; what cudnnSetStream gives there is 2007."
