@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from cudnn_doctor.knowledge.judgement import Judgement
@@ -20,11 +20,13 @@ def declared_range(
     found: Mapping[str, str],
     *,
     other: str = "",
+    installed: Collection[str] | None = None,
     python: str = "",
     machine: str = "x86_64",
     system: str = "linux",
 ) -> tuple[Judgement, ...]:
-    """One judgement for each requirement on a cuDNN distribution that applies on that platform, extras included.
+    """One judgement for each requirement on a cuDNN distribution that applies on that platform. Those of an extra count
+    when their distribution is in `installed` or `found`, or when `installed` is not given.
 
     `found` maps distributions to versions ("nvidia-cudnn-cu12": "9.28.0.42"); `other` stands for those that it lacks:
     the cuDNN that is loaded though no such wheel owns it ("9.19.0"; numbers that are missing do not count). Lines that
@@ -50,6 +52,9 @@ def declared_range(
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()
         if not name.startswith("nvidia-cudnn-cu") or not _applies(requirement.marker, environment):
             continue
+        wanted = installed is None or name in installed or name in found
+        if not wanted and not _applies(requirement.marker, environment, extras=False):
+            continue  # of an extra that nobody asked for
         specifier = str(requirement.specifier)
         version = found.get(name, other) or None
         fits = version is not None and satisfies(version, specifier)
@@ -66,11 +71,11 @@ def declared_range(
     return tuple(judgements)
 
 
-def _applies(marker: Marker | None, environment: Mapping[str, str]) -> bool:
+def _applies(marker: Marker | None, environment: Mapping[str, str], *, extras: bool = True) -> bool:
     if marker is None:
         return True
-    extras = re.findall(r"""extra\s*==\s*["']([^"']+)""", str(marker))
-    return any(marker.evaluate({**environment, "extra": extra}) for extra in ("", *extras))
+    names = re.findall(r"""extra\s*==\s*["']([^"']+)""", str(marker)) if extras else []
+    return any(marker.evaluate({**environment, "extra": name}) for name in ("", *names))
 
 
 def satisfies(version: str, specifier: str) -> bool:

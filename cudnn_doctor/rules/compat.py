@@ -251,11 +251,13 @@ def declared(case: Case) -> Iterator[Outcome]:
     for found in loaded(case):
         if not isinstance(found, Loaded):
             continue
+        installed = {p.name for p in value_or(case.snapshot.packages, ())}
         owner, _, version = value_or(found.copy.package, "").partition(" ")
         judgements = declared_range(
             found.framework.requires,
             {owner: version} if version else {},
             other=found.version,
+            installed=installed,
             python=value_or(case.snapshot.patient.python_version, ""),
             machine=case.snapshot.host.machine,
             system="windows" if "Windows" in value_or(case.snapshot.host.os, "") else "linux",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,7 +54,7 @@ def test_satisfies(version: str, specifier: str, fits: bool) -> None:
     assert satisfies(version, specifier) is fits
 
 
-def verdicts(*requires: str, found: dict[str, str] | None = None, **more: str) -> list[tuple[str, str]]:
+def verdicts(*requires: str, found: dict[str, str] | None = None, **more: Any) -> list[tuple[str, str]]:
     return [(j.verdict, j.text) for j in declared_range(requires, found or {}, **more)]
 
 
@@ -70,6 +72,13 @@ def test_another_copy_stands_for_the_wheel() -> None:
     assert verdicts(line, other="9.19.0")[0][0] == "ok"
     assert verdicts(line, other="9.10.2")[0][0] == "problem"
     assert verdicts(line, found={"nvidia-cudnn-cu13": "9.19.0.56"}, other="9.10.2")[0][0] == "ok"
+
+
+def test_an_extra_that_nobody_asked_for_does_not_count() -> None:
+    line = "nvidia-cudnn-cu12==8.9.4.25; extra == 'and-cuda'"
+    assert verdicts(line, other="8.9.7", installed=()) == []  # plain tensorflow with a cuDNN of the system
+    assert [v for v, _ in verdicts(line, other="8.9.7", installed=("nvidia-cudnn-cu12",))] == ["problem"]
+    assert [v for v, _ in verdicts("nvidia-cudnn-cu12==8.9.4.25", other="8.9.7", installed=())] == ["problem"]
 
 
 def test_only_lines_that_apply_count() -> None:

@@ -62,10 +62,15 @@ def machine(framework: Framework, cudnn: str, wheel: str, **changes: Any) -> Cas
             "cudnn.0.package": known(wheel, EX) if wheel else ABSENT,
             "cudnn.0.cuda_flavour": known(flavour, EX),
             "cudnn.0.cudart": known(f"{flavour}.0", EX),
-            "packages": known((Package(name="tensorflow", version="2.21.0", location=SITE, requires=()),), EX),
+            "packages": known(_packages(wheel), EX),
             **{path.replace("__", "."): value for path, value in changes.items()},
         }
     )
+
+
+def _packages(wheel: str) -> tuple[Package, ...]:
+    name, _, version = wheel.partition(" ")
+    return (Package(name=name, version=version, location=SITE, requires=()),) if wheel else ()
 
 
 def gpu(cc: str, name: str) -> dict[str, Any]:
@@ -113,6 +118,13 @@ def test_a_newer_pin_of_another_framework_is_a_warning_only() -> None:
     )
     found = problems(machine(torch, "9.3.0", "nvidia-cudnn-cu12 9.3.0.75"))
     assert {c: f.severity for c, f in found.items()} == {"CD409": "warning"}
+
+
+def test_plain_tensorflow_with_a_cudnn_of_the_system_did_not_ask_for_the_extra() -> None:
+    plain = tensorflow("2.15.1", built_cudnn=known("8", EX), built_cuda=known("12.2", EX),
+                       requires=("nvidia-cudnn-cu12==8.9.4.25; extra == 'and-cuda'",))  # fmt: skip
+    assert problems(machine(plain, "8.9.7", "")) == {}
+    assert set(problems(machine(plain, "8.9.7", "nvidia-cudnn-cu12 8.9.7.29"))) == {"CD409"}
 
 
 def test_a_framework_newer_than_the_matrix_is_unknown() -> None:
