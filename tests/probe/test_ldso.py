@@ -102,8 +102,9 @@ def layout(seed: int, top: Path, doc: Path) -> tuple[Path, list[str], dict[str, 
     environ = {}
     if dice.random() < 0.5:
         environ["LD_LIBRARY_PATH"] = dice.choice(":;").join([*path_of(dice.randint(1, 3)), *dice.choice([[], [""]])])
-    if dice.random() < 0.2:
-        environ["LD_PRELOAD"] = str(dice.choice(folders) / dice.choice([SONAME, "libdoc.so.7.0.0"]))
+    if dice.random() < 0.3:
+        preload = str(dice.choice(folders) / dice.choice([SONAME, "libdoc.so.7.0.0"]))
+        environ["LD_PRELOAD"] = dice.choice([preload, SONAME, f"libnothing.so {preload}", f"{preload}:{SONAME}"])
     return executable, names, environ, not linked
 
 
