@@ -78,9 +78,10 @@ def machine(report: Report) -> str:
 
 
 def heading(finding: Finding) -> str:
-    """ "CD302 torch 2.11.0: An older copy is found first"."""
+    """ "CD302 torch 2.11.0: An older copy is found first"; a title that begins with the subject says it once."""
     title = finding.title or finding.detail
-    return f"{finding.code} {finding.subject}: {title}" if finding.subject else f"{finding.code} {title}"
+    told = not finding.subject or title.startswith(finding.subject)
+    return f"{finding.code} {title}" if told else f"{finding.code} {finding.subject}: {title}"
 
 
 def evidence_text(evidence: Evidence) -> str:

@@ -74,6 +74,11 @@ def test_a_healthy_machine_is_told_in_few_lines() -> None:
     assert "Problems" not in text
 
 
+def test_a_title_that_names_its_subject_is_not_doubled() -> None:
+    f = msgspec.structs.replace(FINDINGS[3], title="torch 2.11.0 would load cuDNN 9.1.0")
+    assert "\n[✗] CD301 torch 2.11.0 would load cuDNN 9.1.0\n" in render_text(report(findings=(f,)), width=100)
+
+
 def test_verbose_shows_every_answer() -> None:
     text = render_text(report(), width=100, verbose=True)
     assert "In order (2)\n[✓] CD101 driver 580.159.04: The NVIDIA driver answers\n" in text
