@@ -78,9 +78,7 @@ def _suitable(case: Case, found: Loaded) -> list[Fix]:
     fixes = []
     if accepted:
         step = found.search.step
-        text = (
-            f"{copy_name(accepted[0])} would do, but {found.copy.path} is found first (by {step}): take that step away"
-        )
+        text = f"{copy_name(accepted[0])} would do, but {found.copy.path} is found first ({step})"
         command = "unset LD_LIBRARY_PATH" if "LD_LIBRARY_PATH" in step else ""
         fixes.append(fix(text, command, verify=again("CD406")))
     cuda = numbers(built_cuda(case, found.framework) or str(flavour(found.copy) or 12))[0]
@@ -263,7 +261,7 @@ def declared(case: Case) -> Iterator[Outcome]:
             system="windows" if "Windows" in value_or(case.snapshot.host.os, "") else "linux",
         )
         for judgement in judgements:
-            name = judgement.text.removeprefix("requires ").partition(",")[0]
+            name = judgement.text.removeprefix("requires ").rpartition(", found ")[0]
             yield outcome(
                 judgement,
                 found.name,

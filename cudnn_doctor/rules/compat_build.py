@@ -181,6 +181,7 @@ def cpu_only(case: Case) -> Iterator[Outcome]:
             detail=_why_cpu(case, framework),
             evidence=evidence,
             fixes=[_gpu_build(case, framework)],
+            severity=None if framework.name in ("tensorflow", "torch", "jax") else "note",  # often meant so
         )
 
 
@@ -224,7 +225,11 @@ def _gpu_build(case: Case, framework: Framework) -> Fix:
         serves = value_or(case.snapshot.driver.cuda, "")
         plugin = "cuda13" if serves and numbers(serves) >= (13,) else "cuda12"
         return fix("Install JAX with its CUDA plugin", pip(case, f'"jax[{plugin}]=={version}"'), verify=verify)
-    return fix(f"Install the GPU build of {framework.name}", verify=verify)
+    if framework.name in ("onnxruntime", "paddle"):
+        wanted = {"onnxruntime": "onnxruntime-gpu", "paddle": "paddlepaddle-gpu"}[framework.name]
+        text = f"Where it should use the GPU: uninstall {framework.distribution} and install {wanted}"
+        return fix(text, pip(case, wanted), verify=verify)
+    return fix(f"Where it should use the GPU: install the GPU build of {framework.name}", verify=verify)
 
 
 @rule(

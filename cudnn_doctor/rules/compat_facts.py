@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import NamedTuple
 
-from cudnn_doctor.knowledge.compat import Judgement, built_cudnn
+from cudnn_doctor.knowledge.compat import LABELS, Judgement, built_cudnn
 from cudnn_doctor.knowledge.matrix_rows import FrameworkRow
 from cudnn_doctor.knowledge.requires import specifier_for
 from cudnn_doctor.knowledge.versions import cuda_version, numbers
@@ -14,7 +14,7 @@ from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Framework, Know
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, skip, unknown
 from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches, shown
 
-NAMES = frozenset({"cuDNN", "cuda-compat", "torch"})
+NAMES = frozenset({"cuDNN", "cuda-compat", *LABELS})
 
 
 class Loaded(NamedTuple):
@@ -95,6 +95,13 @@ def flavour(copy: CudnnCopy) -> int | None:
     if isinstance(copy.cuda_flavour, Known):
         return copy.cuda_flavour.value
     return numbers(copy.cudart.value)[0] if isinstance(copy.cudart, Known) else None
+
+
+def build_flavour(case: Case, copy: CudnnCopy, version: str) -> int | None:
+    """The CUDA major under which the matrix has that release: the package's, the library's (they differ in mixed
+    copies), or None for any."""
+    said = [flavour(copy), *([numbers(copy.cudart.value)[0]] if isinstance(copy.cudart, Known) else [])]
+    return next((major for major in said if major and case.matrix.cudnn_row(version, major)), None)
 
 
 def capabilities(case: Case) -> dict[str, tuple[str, str, Evidence]]:

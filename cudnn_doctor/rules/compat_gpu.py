@@ -12,6 +12,7 @@ from cudnn_doctor.model import CudaInit, CudnnCopy, Evidence, Fix, Framework, Kn
 from cudnn_doctor.rules.base import Case, Outcome, need, rule, skip
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
+    build_flavour,
     built_cuda,
     capabilities,
     driver_system,
@@ -280,11 +281,10 @@ def cudnn_code(case: Case) -> Iterator[Outcome]:
             yield skip(copy.path, "the jit build compiles for the GPU at run time")
             continue
         version = need(copy.version, f"{pointer}/version")
+        major = build_flavour(case, copy, version)
         for cc, (_, label, evidence) in capabilities(case).items():
-            judgement = cudnn_for_gpu(
-                case.matrix, version, cc, flavour=flavour(copy), machine=case.snapshot.host.machine
-            )
-            row = case.matrix.cudnn_row(version, flavour(copy))
+            judgement = cudnn_for_gpu(case.matrix, version, cc, flavour=major, machine=case.snapshot.host.machine)
+            row = case.matrix.cudnn_row(version, major)
             old = row is not None and numbers(cc) < numbers(row.cc.partition("-")[0])
             yield outcome(
                 judgement,

@@ -242,6 +242,33 @@ def test_torch_refuses_the_weakest_gpu() -> None:
     assert "CUDA_VISIBLE_DEVICES" in found.fixes[0].text
 
 
+def test_jax_counts_the_gpus() -> None:
+    jax = msgspec.structs.replace(
+        snapshot().frameworks[0],
+        name="jax",
+        distribution="jax-cuda12-plugin",
+        version="0.7.0",
+        built_cuda=known("12", EX),
+        built_cudnn=known("9", EX),
+        compute_capabilities=ABSENT,
+        requires=(),
+    )
+    cublas = msgspec.structs.replace(snapshot().cuda.libraries[1], major=12, version=known("12.9.1", EX))
+    one = {"cuda__libraries": (cublas,)}
+    card = snapshot().gpus.value[0]  # type: ignore[union-attr]
+    two = {**one, "gpus": known((card, msgspec.structs.replace(card, index=1)), EX)}
+    assert findings(machine(jax, "9.8.0", "nvidia-cudnn-cu12 9.8.0.87", **one), "CD411")[0][0] == "ok"
+    found = RULES["CD411"].apply(machine(jax, "9.8.0", "nvidia-cudnn-cu12 9.8.0.87", **two))[0]
+    assert (found.status, found.causes) == ("problem", ("library-bug",))
+    assert "wrong matrix products on several GPUs" in found.detail
+
+
+def test_a_mixed_copy_is_judged_by_the_cuda_that_its_release_exists_for() -> None:
+    # Sub-libraries of CUDA 13 around a libcudnn_graph of 9.1.0, which was never built for CUDA 13.
+    mixed = sample({"cudnn.0.version": known("9.1.0", EX), "cudnn.0.cudart": known("12.4", EX)})
+    assert findings(mixed, "CD404") == [("ok", "error", "cuDNN 9.1.0 for CUDA 12 has code for compute capability 9.0")]
+
+
 def test_a_gpu_whose_capability_is_not_known_is_not_blamed() -> None:
     assert [f.status for f in RULES["CD411"].apply(sample({"gpus.0.compute_capability": ABSENT}))] == ["ok"]
     assert [f.status for f in RULES["CD404"].apply(sample({"gpus.0.compute_capability": ABSENT}))] == ["skipped"]
@@ -274,7 +301,7 @@ def test_a_good_copy_that_is_shadowed() -> None:
     assert found.causes == ("cudnn-shadowed", "cudnn-runtime-too-old")
     assert found.fixes[0].text == (
         f"cuDNN 9.19.0 ({CUDNN_DIR}/libcudnn.so.9) would do, but /opt/cudnn-9.1/lib/libcudnn.so.9 is found first "
-        "(by LD_LIBRARY_PATH): take that step away"
+        "(LD_LIBRARY_PATH)"
     )
     assert found.fixes[0].command == "unset LD_LIBRARY_PATH"
 
@@ -354,6 +381,15 @@ def test_cpu_builds_get_the_gpu_build_of_the_same_release(framework: Framework, 
     assert command in found.fixes[0].command
     others = [f.status for code in RULES if code != "CD413" for f in RULES[code].apply(sample({"frameworks": (cpu,)}))]
     assert "problem" not in others
+
+
+def test_a_cpu_onnxruntime_beside_torch_is_a_note() -> None:
+    ort = msgspec.structs.replace(
+        snapshot().frameworks[0], name="onnxruntime", distribution="onnxruntime", cuda_build=known(False, EX)
+    )
+    found = RULES["CD413"].apply(sample({"frameworks": (snapshot().frameworks[0], ort)}))
+    assert [(f.status, f.severity) for f in found] == [("ok", "warning"), ("problem", "note")]
+    assert found[1].fixes[0].command.endswith("pip install onnxruntime-gpu")
 
 
 def test_tensorflow_on_native_windows_is_sent_to_wsl() -> None:
