@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cudnn_doctor.model import Fact, Finding, Fix, Known, ScenarioResult
@@ -129,8 +129,11 @@ def heat_map(results: Sequence[ScenarioResult]) -> Markup:
     ]
     cells = {(r.scenario, column): r for r, column in zip(results, columns, strict=True)}
     across = list(dict.fromkeys(columns))
+    from cudnn_doctor.scenarios import scenarios
+
+    known = {name: state.summary for name, (_, state) in scenarios().items()}
     rows = [
-        tag("tr", tag("th", scenario, scope="row"), *(_cell(cells.get((scenario, column))) for column in across))
+        tag("tr", _state(scenario, known), *(_cell(cells.get((scenario, column))) for column in across))
         for scenario in dict.fromkeys(r.scenario for r in results)
     ]
     if not rows:
@@ -139,6 +142,11 @@ def heat_map(results: Sequence[ScenarioResult]) -> Markup:
     caption = "What each state gave: the deciding status, and whether that is what this cuDNN is known to do"
     body = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *rows), class_="heat")
     return tag("div", body, class_="scroll", tabindex=0, role="region", aria_label="Provoked states")
+
+
+def _state(scenario: str, known: Mapping[str, str]) -> Markup:
+    summary_ = known.get(scenario.partition("#")[0], "")
+    return tag("th", scenario, *((tag("span", summary_, class_="sub"),) if summary_ else ()), scope="row")
 
 
 def _head(column: Column) -> str:
@@ -150,7 +158,11 @@ def _cell(result: ScenarioResult | None) -> Markup:
     if result is None:
         return tag("td", "–")
     state, text, where = _meaning(result)
-    words = {"as-expected": "as expected", "differs": "differs", "unknown-version": "no expectation for this version"}
+    words = {
+        "as-expected": "as expected",
+        "unknown-version": "no expectation for this version",
+        "not-reached": "not reached",
+    }
     judged = words.get(result.verdict, result.verdict)
     if result.verdict == "differs" and result.expected:
         judged += f"; expected: {result.expected}"

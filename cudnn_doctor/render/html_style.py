@@ -75,8 +75,8 @@ summary { cursor: pointer; font-weight: 600; }
 .picture .tag-wins { fill: var(--ok); font-weight: 700; } .picture .tag-loses { fill: var(--soft); font-weight: 700; }
 .picture .arrow { fill: var(--ok); }
 .heat td { text-align: center; min-width: 8rem; }
-.heat th[scope=row] { min-width: 10rem; }
-.heat td .sub { display: block; font-size: .8rem; }
+.heat th[scope=row] { min-width: 12rem; }
+.heat .sub { display: block; font-size: .8rem; font-weight: 400; }
 @media (max-width: 40rem) {
   main { padding: .8rem .6rem 2rem; } th, td { padding: .35rem .45rem; }
   .overview li { grid-template-columns: 1fr auto; } .overview li div { grid-column: 1 / -1; }

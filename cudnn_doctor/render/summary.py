@@ -30,6 +30,7 @@ from cudnn_doctor.rules import CATEGORIES
 
 State = Literal["ok", "note", "warning", "error", "unknown", "skipped", "crashed"]
 WORST_FIRST: tuple[State, ...] = ("crashed", "error", "warning", "unknown", "note", "ok", "skipped")
+OTHER = "Other"
 
 
 class Category(Base, frozen=True, kw_only=True):
@@ -59,10 +60,10 @@ def ordered(findings: Iterable[Finding], *states: State) -> tuple[Finding, ...]:
 
 
 def categories(report: Report) -> tuple[Category, ...]:
-    """All categories that have findings, in the order of their codes."""
+    """All categories that have findings, in the order of their codes; codes of a later version are "Other"."""
     found = []
-    for prefix, name in CATEGORIES.items():
-        findings = tuple(f for f in report.findings if f.code.startswith(prefix))
+    for name in (*CATEGORIES.values(), OTHER):
+        findings = tuple(f for f in report.findings if CATEGORIES.get(f.code[:3], OTHER) == name)
         if findings:
             state = worst(state_of(f) for f in findings)
             facts = FACTS[name](report) if name in FACTS else ()

@@ -96,6 +96,12 @@ def test_sarif_rules_carry_their_help() -> None:
         assert described["defaultConfiguration"] == {"level": rule.severity}
 
 
+def test_a_code_of_a_later_version_is_not_dropped() -> None:
+    later = judged(msgspec.structs.replace(FINDINGS[3], code="CD701"))
+    assert 'classname="cudnn-doctor.Other" name="CD701 torch' in render(later, "junit")
+    assert "[✗] Other  CD701 torch" in render(later, "text", width=120)
+
+
 def test_sarif_of_a_code_that_is_no_more() -> None:
     old = msgspec.structs.replace(FINDINGS[3], code="CD999")
     document = json.loads(render(judged(old), "sarif"))
