@@ -320,6 +320,8 @@ def _wheel_facts(plan: Plan) -> list[Fact]:
                 "wheel built with", f"CUDA {plan.cuda}" + (f", cuDNN {row.built_cudnn}" if row.built_cudnn else ""), row
             )
         )
+    if isinstance(row, TorchRow) and row.machines:
+        found.append(fact("CUDA build on PyPI for", f"Linux on {', '.join(row.machines)}", row))
     if row.capabilities:
         found.append(fact("code for", " ".join(row.capabilities), row))
     if row.cudnn_pin:

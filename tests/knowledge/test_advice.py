@@ -139,6 +139,11 @@ def test_torch_on_volta_takes_the_build_of_pytorchs_own_index() -> None:
     assert found.command == 'python -m pip install "torch==2.11.0" --index-url https://download.pytorch.org/whl/cu126'
 
 
+def test_torch_for_arm_began_with_2_11() -> None:
+    assert facts(ask("torch", "2.10"))["CUDA build on PyPI for"] == "Linux on x86_64"
+    assert facts(ask("torch", "2.11"))["CUDA build on PyPI for"] == "Linux on x86_64, aarch64"
+
+
 def test_torch_on_an_old_driver() -> None:
     found = ask("torch", "2.11", driver="535.104.05", gpu="NVIDIA H100 PCIe")
     assert rules(found) == ["driver:too-old"]
