@@ -35,6 +35,7 @@ OURS: dict[str, frozenset[str]] = {
     "Question": frozenset({"id", "decides"}),
 }
 REMOVED = "<removed>"
+NAMES_MAX = 64  # of users and of hosts
 HASHED = "d0c7"  # the last digits of a UUID that is a hash
 
 
@@ -107,6 +108,7 @@ class Redactor:
         self._versions: set[str] = set()
         self._uuids: set[str] = set()
         self._names: dict[tuple[Kind, str], str] = {}
+        self._last: dict[Kind, int] = {}
         self._count: dict[tuple[Kind, str, str], int] = {}
         for user in identity.users:
             self._know_user(user)
@@ -190,6 +192,7 @@ class Redactor:
             keep = m[2] in ALLOWED or p.HARMLESS_VALUE.fullmatch(m[3])
             return m[0] if keep else f"{m[1]}{m[2]}={self._replaced('environment', m[3], REMOVED)}"
 
+        self.learn(text)
         return self.text(p.ENV_LINE.sub(line, text))
 
     # ------------------------------------------------------------ passes, in the order of what must not be torn
@@ -220,9 +223,10 @@ class Redactor:
 
     def _known_names(self, text: str) -> str:
         kinds: tuple[tuple[Kind, list[str]], ...] = (("host", self._hosts), ("user", self._users))
+        lower = text.lower()
         for kind, names in kinds:
             for name in names:
-                if name.lower() in text.lower():
+                if name.lower() in lower:
                     pattern = rf"(?i)(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9])"
                     text = re.sub(pattern, partial(self._known_name, kind), text)
         return text
@@ -294,14 +298,10 @@ class Redactor:
     # ------------------------------------------------------------ names and counts
 
     def _know_user(self, name: str) -> None:
-        if len(name) > 2 and name.lower() not in _words() and name not in self._users:
-            self._users.append(name)
-            self._users.sort(key=len, reverse=True)
+        _add_name(self._users, name)
 
     def _know_host(self, name: str) -> None:
-        if len(name) > 2 and name.lower() not in _words() and name not in self._hosts:
-            self._hosts.append(name)
-            self._hosts.sort(key=len, reverse=True)
+        _add_name(self._hosts, name)
 
     def _secret(self, value: str) -> str:
         return self._replaced("secret", f"{value[:4]}... ({len(value)} characters)", "<secret>")
@@ -311,14 +311,21 @@ class Redactor:
         if original.startswith("<") or original == REMOVED:
             return original
         if key not in self._names:
-            n = 1 + sum(1 for k, _ in self._names if k == kind)
-            self._names[key] = f"<{kind}-{n}>"
+            self._last[kind] = self._last.get(kind, 0) + 1
+            self._names[key] = f"<{kind}-{self._last[kind]}>"
         return self._replaced(kind, original, self._names[key])
 
     def _replaced(self, kind: Kind, original: str, new: str) -> str:
         key = (kind, original, new)
         self._count[key] = self._count.get(key, 0) + 1
         return new
+
+
+def _add_name(names: list[str], name: str) -> None:
+    """Longest first, so that no name tears another; a log that invents thousands does not make every search slow."""
+    if len(name) > 2 and len(names) < NAMES_MAX and name not in names and name.lower() not in _words():
+        names.append(name)
+        names.sort(key=len, reverse=True)
 
 
 def _personal_home(home: str) -> bool:
