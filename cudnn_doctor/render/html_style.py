@@ -75,7 +75,7 @@ summary { cursor: pointer; font-weight: 600; }
 .picture .tag-wins { fill: var(--ok); font-weight: 700; } .picture .tag-loses { fill: var(--soft); font-weight: 700; }
 .picture .arrow { fill: var(--ok); }
 .heat td { text-align: center; min-width: 8rem; }
-.heat th[scope=row] { min-width: 12rem; }
+.heat th[scope=row] { min-width: min(19rem, 45vw); }
 .heat .sub { display: block; font-size: .8rem; font-weight: 400; }
 @media (max-width: 40rem) {
   main { padding: .8rem .6rem 2rem; } th, td { padding: .35rem .45rem; }
