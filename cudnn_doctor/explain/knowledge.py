@@ -1,0 +1,101 @@
+"""The authored YAML of explain in one JSON file, so that a ticket needs no YAML reader.
+
+`knowledge/explain.json` is generated (python -m tests.explain.regenerate) and committed; a test compares it with the
+YAML it comes from. The matrix goes in as results: the compatibility rules of part 1, asked for every release and GPU.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).parent.parent / "knowledge" / "explain.json"
+
+
+@cache
+def load() -> dict[str, Any]:
+    """Signatures, statements, facts, ranking, causes, questions and the matrix's answers."""
+    import json
+
+    data: dict[str, Any] = json.loads(FILE.read_bytes())
+    return data
+
+
+def compile_all() -> dict[str, Any]:
+    """The content of explain.json, from the YAML. For tests and for the generator only."""
+    from cudnn_doctor.knowledge.load import knowledge
+
+    signatures = [_signature(s) for s in knowledge("signatures")]
+    says = [_signature({**s, "kind": "says"}) for s in knowledge("statements")]
+    causes = {c["id"]: {k: v for k, v in c.items() if k not in ("id", "source")} for c in knowledge("causes")}
+    return {
+        "generated": "by python -m tests.explain.regenerate, from the YAML files beside it and the matrix; do not edit",
+        "signatures": signatures,
+        "statements": says,
+        "facts": knowledge("facts"),
+        "ranking": knowledge("ranking"),
+        "causes": causes,
+        "questions": knowledge("questions"),
+        "tables": _tables(),
+    }
+
+
+_SUSPECTED = frozenset({"memory", "driver", "arch"})  # kinds that people name by suspicion
+
+
+def _signature(entry: dict[str, Any]) -> list[Any]:
+    return [
+        entry["id"],
+        entry["kind"],
+        entry["anchor"],
+        entry["pattern"],
+        entry.get("framework", ""),
+        entry.get("call", ""),
+        entry.get("hearsay", entry["kind"] in _SUSPECTED),
+    ]
+
+
+def _tables() -> dict[str, Any]:
+    from cudnn_doctor.knowledge.compat import service
+    from cudnn_doctor.knowledge.load import knowledge
+    from cudnn_doctor.knowledge.matrix import load_matrix
+    from cudnn_doctor.knowledge.matrix_rows import capability
+    from cudnn_doctor.knowledge.versions import numbers, within
+
+    matrix = load_matrix()
+    drivers: dict[str, tuple[str, str]] = {}
+    for row in matrix.cuda:
+        span = matrix.minor_compat_row(row.cuda)
+        drivers[row.cuda] = (span.linux if span else row.linux, span.windows if span else row.windows)
+    wheels: dict[str, dict[str, Any]] = {"tensorflow": {}, "pytorch": {}}
+
+    def serves(capabilities: tuple[str, ...]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        carried = [numbers(capability(c)) for c in capabilities]
+        for gpu in matrix.gpus:
+            if carried and service(capabilities, gpu.cc) != "native":
+                found[gpu.cc] = "newer" if numbers(gpu.cc) > max(carried) else "older"
+        return {cc: word for cc, word in found.items() if word == "newer" or numbers(cc) < min(carried)}
+
+    for tf in matrix.tensorflow:
+        cuda = tf.wheel_cuda or tf.cuda
+        wheels["tensorflow"][tf.version] = {"cuda": cuda, "cudas": [cuda] if cuda else [], "serves": serves(tf.capabilities)}
+    for torch in matrix.torch:
+        variants = [v for v in matrix.torch_variants if within(torch.version, v.first, v.last)]
+        each = [serves(torch.capabilities), *(serves(v.capabilities) for v in variants)]
+        wheels["pytorch"][torch.version] = {
+            "cuda": torch.cuda,
+            "cudas": [c for c in (torch.cuda, *(v.cuda for v in variants)) if c],
+            "serves": {cc: word for cc, word in each[0].items() if all(other.get(cc) == word for other in each)},
+        }
+    for framework, releases in knowledge("facts")["old_wheels"].items():
+        for release, cuda in releases.items():
+            wheels[framework].setdefault(release, {"cuda": cuda, "cudas": [cuda], "serves": {}})
+    return {
+        "drivers": drivers,
+        "gpus": {g.cc: (g.cuda_min, g.cuda_max, g.cudnn_min, g.cudnn_max) for g in matrix.gpus},
+        "gpu_names": [(r.cc, r.regex) for r in matrix.gpu_names],
+        "wheels": wheels,
+        "newest": {"cuda": matrix.cuda[-1].cuda, "cudnn": matrix.newest_cudnn()},
+    }

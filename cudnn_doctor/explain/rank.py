@@ -1,0 +1,105 @@
+"""Adds up the points of ranking.yaml and decides: a cause, several possible ones, nothing wrong, or not cuDNN at all."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cudnn_doctor.explain.tokens import Tokens
+from cudnn_doctor.explain.types import Confidence, Verdict
+
+MAX_CAUSES = 6
+
+
+class Sign(NamedTuple):
+    """Why a cause got points: the rule's reason and the lines its tokens rest on."""
+
+    points: int
+    because: str
+    lines: tuple[int, ...]
+
+
+class Candidate(NamedTuple):
+    cause: str
+    points: int
+    decisive: bool
+    role: str  # of the rule with the most points, where it names one
+    signs: tuple[Sign, ...]  # most points first
+    confidence: Confidence
+
+
+class Ranking(NamedTuple):
+    verdict: Verdict
+    candidates: tuple[Candidate, ...]
+
+
+def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
+    """The verdict and the causes in order."""
+    candidates = _points(tokens, knowledge["ranking"]["rules"])
+    limits = knowledge["ranking"]
+    if not any(token.startswith("kind:") and token != "kind:noise" for token in tokens) and not candidates:
+        return _quiet(tokens)
+    if _foreign(tokens):
+        return Ranking("not-cudnn", ())
+    if not candidates:
+        return Ranking("undetermined", ())
+    best = candidates[0]
+    kin = set(knowledge["causes"][best.cause]["kin"])
+    rival = next((c.points for c in candidates[1:] if c.cause not in kin), 0)
+    found = best.points >= limits["found"] and best.points - rival >= limits["margin"]
+    ordered = [
+        c._replace(confidence=_confidence(c, found and c.cause == best.cause, limits["confirmed"])) for c in candidates
+    ]
+    return Ranking("cause-found" if found else "undetermined", tuple(ordered[:MAX_CAUSES]))
+
+
+def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
+    """Candidates with more than zero points, most points first; equal ones in the order of the rules."""
+    found: dict[str, list[tuple[int, bool, str, Sign]]] = {}
+    for rule in rules:
+        when, either = rule.get("when", ()), rule.get("any", ())
+        if not all(t in tokens for t in when) or any(t in tokens for t in rule.get("unless", ())):
+            continue
+        present = [t for t in either if t in tokens]
+        if either and not present:
+            continue
+        lines = tuple(dict.fromkeys(line for t in (*when, *present) for line in tokens[t][:2]))
+        sign = Sign(rule["points"], rule["because"], lines)
+        found.setdefault(rule["cause"], []).append((rule["points"], rule.get("decisive", False), rule.get("role", ""), sign))
+    candidates = []
+    for cause, hits in found.items():
+        hits.sort(key=lambda h: -h[0])
+        total = sum(h[0] for h in hits)
+        if total > 0:
+            signs = tuple(h[3] for h in hits if h[0] > 0)
+            role = next((h[2] for h in hits if h[2]), "")
+            candidates.append(Candidate(cause, total, any(h[1] for h in hits), role, signs, "possible"))
+    candidates.sort(key=lambda c: -c.points)
+    return candidates
+
+
+def _confidence(candidate: Candidate, chosen: bool, confirmed: int) -> Confidence:
+    if not chosen:
+        return "possible"
+    return "confirmed" if candidate.decisive and candidate.points >= confirmed else "likely"
+
+
+def _quiet(tokens: Tokens) -> Ranking:
+    """Nothing failed in the text: noise alone, or a complaint without any sign."""
+    complaint = ("fails" in tokens or "traceback" in tokens) and "works-anyway" not in tokens
+    if "kind:noise" in tokens:
+        noise = Candidate(
+            "harmless-noise", 5, not complaint, "noise", (Sign(5, "this line has no effect", tuple(tokens["kind:noise"][:3])),),
+            "possible" if complaint else "confirmed",
+        )  # fmt: skip
+        return Ranking("undetermined" if complaint else "no-problem", (noise,))
+    if "other" in tokens or "rocm" in tokens or "metal" in tokens or "python-error" in tokens or "host-memory" in tokens:
+        return Ranking("not-cudnn", ())
+    if "cudnn-named" in tokens or "gpu:named" in tokens or "opened-cuda" in tokens:
+        good = "loaded-version" in tokens and not complaint
+        return Ranking("no-problem" if good else "undetermined", ())
+    return Ranking("not-cudnn", ())
+
+
+def _foreign(tokens: Tokens) -> bool:
+    """Another vendor's back end answers, and no NVIDIA GPU is in the text."""
+    return ("rocm" in tokens or "metal" in tokens) and "gpu:named" not in tokens

@@ -1,0 +1,142 @@
+"""Finds the wordings of signatures.yaml and statements.yaml in a document.
+
+A pattern is compiled only when one of its literals occurs, and runs only in a window around each occurrence: the cost is
+linear in the input and a hostile line cannot make an expression run away.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cudnn_doctor.explain.document import Document
+
+BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
+MAX_PER_ANCHOR = 60  # occurrences looked at, of which the last third from the end of the document
+WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
+GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
+# Written "[^.\n]" in the YAML: a character of the same sentence. A dot inside a version ends none, nor does a line break
+# before a letter (text wrapped by hand).
+_SENTENCE = "[^.\\n]", r"(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_]))"
+_SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])| ")
+
+
+class Signature(NamedTuple):
+    id: str
+    kind: str
+    anchors: tuple[str, ...]
+    pattern: str
+    framework: str
+    call: str
+    negatable: bool  # "no out of memory" is none
+    suspected: bool = False  # "posts say it is out of memory" is none either
+
+
+class Event(NamedTuple):
+    """One match: which signature, on which line (index into the document), what its groups caught."""
+
+    id: str
+    kind: str
+    line: int
+    groups: dict[str, str]
+    framework: str
+    call: str
+
+
+def compiled(pattern: str, between: str = r"[ \n]") -> re.Pattern[str]:
+    """A signature's pattern with its spaces matching line breaks as well."""
+    pattern = _SPACE.sub(lambda m: (m[1].replace(" ", " \\n") if m[1][0] == "[" else m[1]) if m[1] else between, pattern)
+    return re.compile(pattern.replace(*_SENTENCE), re.MULTILINE)
+
+
+def find(document: Document, signatures: list[Signature]) -> list[Event]:
+    """All matches, in the document's order."""
+    events: list[Event] = []
+    flat = document.flat
+    glue = 1 < len(document.lines) <= GLUE_LIMIT
+    for signature in signatures:
+        places = [at for anchor in signature.anchors for at in _occurrences(flat, anchor)]
+        found = len(events)
+        if places:
+            events.extend(_matches(document, signature, places))
+        if glue and len(events) == found:
+            events.extend(_glued(document, signature))
+    events.sort(key=lambda e: e.line)
+    return events
+
+
+def _occurrences(text: str, literal: str) -> list[int]:
+    places: list[int] = []
+    at = text.find(literal)
+    while at >= 0 and len(places) < MAX_PER_ANCHOR * 2 // 3:
+        places.append(at)
+        at = text.find(literal, at + 1)
+    if at >= 0:
+        last, end = [], len(text)
+        while len(last) < MAX_PER_ANCHOR // 3 and (end := text.rfind(literal, at, end)) >= 0:
+            last.append(end)
+        places += reversed(last)
+    return places
+
+
+def _matches(document: Document, signature: Signature, places: list[int]) -> Iterator[Event]:
+    pattern, text = compiled(signature.pattern), document.text
+    seen: set[int] = set()
+    for at in sorted(set(places)):
+        low = max(0, at - BACK)
+        for match in pattern.finditer(text, low, min(len(text), at + AHEAD)):
+            if match.start() > at or match.end() <= at or match.start() in seen:
+                continue
+            seen.add(match.start())
+            line = document.line_at(match.start())
+            if document.lines[line].code or (signature.negatable and negated(text, match.start())):
+                continue
+            if signature.suspected and not document.lines[line].log and hearsay(text, match.start()):
+                continue
+            yield _event(signature, line, match)
+
+
+def _glued(document: Document, signature: Signature) -> Iterator[Event]:
+    """Matches that only appear when a line break inside a word is taken out."""
+    text, starts = document.glued
+    pattern: re.Pattern[str] | None = None
+    for anchor in signature.anchors:
+        squeezed = anchor.replace("\n", "")
+        for at in _occurrences(text, squeezed)[:8]:
+            pattern = pattern or compiled(signature.pattern, " ?")
+            match = pattern.search(text, max(0, at - BACK), min(len(text), at + AHEAD))
+            if match is None:
+                continue
+            line = bisect_right(starts, match.start()) - 1
+            crossed = range(line, bisect_right(starts, match.end() - 1) - 1)
+            if not document.lines[line].code and all(len(document.lines[i].text) >= WRAPPED for i in crossed):
+                yield _event(signature, line, match)
+                return
+
+
+def _event(signature: Signature, line: int, match: re.Match[str]) -> Event:
+    groups = {k.rstrip("0123456789"): v for k, v in match.groupdict().items() if v is not None}
+    return Event(signature.id, signature.kind, line, groups, signature.framework, signature.call)
+
+
+_NEGATION = re.compile(
+    r"(?:\bno|\bnot|\bnot an?|\bnever|\bwithout(?: any)?|\bisn.t|\baren.t|\bkein\w*|\bnicht|\bsem|\bsin|\bsans|没有|不是|无|なし|ではな|없)[ \n](?:\w+[ \n]){0,2}$"
+)
+
+
+# People write what they read or suspect: "posts say that the memory is full", "could it be the watchdog?"
+_HEARSAY = re.compile(
+    r"\b(?:posts?|threads?|people|someone|others|google|stack ?overflow|answers?|internet|forums?|read|suggest\w*|says?|said|supposedly|maybe|perhaps|suspect|could it|might|whether|guess|think|asked if|looks like)\b(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,90}$"
+)
+
+
+def hearsay(text: str, at: int) -> bool:
+    """Whether the sentence before reports what others say or what one suspects."""
+    return _HEARSAY.search(text[max(0, at - 120) : at]) is not None
+
+
+def negated(text: str, at: int) -> bool:
+    """Whether the words before say that it is not there: "no", "without any", "not an" ..."""
+    return _NEGATION.search(text[max(0, at - 40) : at]) is not None
