@@ -94,7 +94,8 @@ def test_the_words_for_a_shadowed_copy() -> None:
 
 
 def test_a_copy_of_unknown_version_first() -> None:
-    unread = another_copy("9.1.0", "/opt/old", version=Absent(reason="error", detail="killed by SIGABRT"))
+    unread = another_copy("9.1.0", "/opt/old")
+    unread = msgspec.structs.replace(unread, version=Absent(reason="error", detail="killed by SIGABRT"))
     finding = only("CD304", found_first(unread, "LD_LIBRARY_PATH"))
     assert (finding.status, finding.detail) == ("unknown", "error: killed by SIGABRT")
 
