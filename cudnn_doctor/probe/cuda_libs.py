@@ -13,8 +13,8 @@ from cudnn_doctor.probe.places import library_folders, toolkit_roots
 
 _NAMES = "cudart|cublas|cublasLt|nvrtc|nvJitLink"
 _PREFIXES = ("libcu", "libnv")
-_LINUX = re.compile(rf"lib({_NAMES})\.so\.(\d+(?:\.\d+)*)")
-_WINDOWS = re.compile(r"(cudart|cublas|cublasLt|nvrtc|nvJitLink)64_(\d+)(?:_\d+)?\.dll", re.IGNORECASE)
+_LINUX = re.compile(rf"lib({_NAMES})\.so\.(\d{1, 4}(?:\.\d{1, 9})*)")
+_WINDOWS = re.compile(r"(cudart|cublas|cublasLt|nvrtc|nvJitLink)64_(\d{1,4})(?:_\d+)?\.dll", re.IGNORECASE)
 # The wheel that a library comes from; "-cu12" and the like follow up to CUDA 12.
 _WHEELS = {
     "libcudart": "nvidia-cuda-runtime",

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from cudnn_doctor.live.ask import Answer
 
 # libcudnn.so.9, libcudnn_ops.so.9.19.0, libcudnn-1a2b3c4d.so.9.1.0 (auditwheel); cudnn64_9.dll, cudnn_ops64_9.dll
-_LINUX = re.compile(r"libcudnn(?P<part>_[a-z_]+)?(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>\d+(?:\.\d+)*))?")
-_WINDOWS = re.compile(r"cudnn(?P<part>_[a-z_]+?)?64_(?P<version>\d+)\.dll", re.IGNORECASE)
+_LINUX = re.compile(r"libcudnn(?P<part>_[a-z_]+)?(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>\d{1,4}(?:\.\d{1,9})*))?")
+_WINDOWS = re.compile(r"cudnn(?P<part>_[a-z_]+?)?64_(?P<version>\d{1,4})\.dll", re.IGNORECASE)
 _NO_VERSION = Absent(reason="not-found", detail="no file name, package or header says it")
 # Sub-libraries that name the cuBLASLt which they dlopen, and so the CUDA major that they were built for.
 _NAMES_CUBLAS = ("libcudnn_ops_infer", "libcudnn_adv", "libcudnn_engines_precompiled")

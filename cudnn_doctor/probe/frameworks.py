@@ -117,7 +117,7 @@ def _literals(source: str) -> dict[str, Any]:
 
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     values: dict[str, Any] = {}
     for node in tree.body:
@@ -129,7 +129,7 @@ def _literals(source: str) -> dict[str, Any]:
         try:
             literal = ast.literal_eval(value.args[0] if is_call else value)
             values[target.id] = dict(literal) if is_call else literal
-        except (ValueError, TypeError, SyntaxError, RecursionError):
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
     return values
 

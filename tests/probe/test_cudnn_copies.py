@@ -236,3 +236,12 @@ def test_answers_outrank_every_other_reading(tmp_path: Path, answered: bool) -> 
     else:
         assert merged == msgspec.structs.replace(copy, asked=merged.asked)
     assert with_answers([copy], {}) == (copy,)
+
+
+def test_names_that_mean_nothing_and_links_in_a_circle(tmp_path: Path) -> None:
+    names = [f"libcudnn.so.{'9' * 40}", "libcudnn.so.9.x", "libcudnn.so.", "xlibcudnn.so.9", "libcudnn_Ops.so.9"]
+    put(tmp_path, {f"/opt/{name}": b"x" for name in names})
+    link(tmp_path, "/opt/libcudnn.so.9", "libcudnn.so.8")
+    link(tmp_path, "/opt/libcudnn.so.8", "libcudnn.so.9")
+    (tmp_path / "opt/libcudnn.so.7").mkdir()
+    assert find_cudnn(nobody(tmp_path), {"LD_LIBRARY_PATH": f"{tmp_path}/opt"}, tmp_path) == ()

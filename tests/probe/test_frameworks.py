@@ -109,6 +109,7 @@ def test_tensorflow_2_17(tmp_path: Path) -> None:
         ),
         ("tensorflow", "def broken(:\n", [], facts(None, None, None, None, None)),
         ("tensorflow", "build_info = make()\nx = 1\n", [], facts(None, None, None, None, None)),
+        ("tensorflow", "x = " + "(" * 5000 + "\0", [], facts(None, None, None, None, None)),
     ],
 )
 def test_forms_of_tensorflows_build_info(
