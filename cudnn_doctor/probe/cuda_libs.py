@@ -11,9 +11,8 @@ from cudnn_doctor.model import Absent, Cuda, CudaLibrary, Fact, Package, Patient
 from cudnn_doctor.probe.packages import installed, probe_packages
 from cudnn_doctor.probe.places import library_folders, toolkit_roots
 
-_NAMES = "cudart|cublas|cublasLt|nvrtc|nvJitLink"
 _PREFIXES = ("libcu", "libnv")
-_LINUX = re.compile(rf"lib({_NAMES})\.so\.(\d{1, 4}(?:\.\d{1, 9})*)")
+_LINUX = re.compile(r"lib(cudart|cublas|cublasLt|nvrtc|nvJitLink)\.so\.(\d{1,4}(?:\.\d{1,9})*)")
 _WINDOWS = re.compile(r"(cudart|cublas|cublasLt|nvrtc|nvJitLink)64_(\d{1,4})(?:_\d+)?\.dll", re.IGNORECASE)
 # The wheel that a library comes from; "-cu12" and the like follow up to CUDA 12.
 _WHEELS = {
