@@ -68,7 +68,8 @@ def reproduce(
             explanation = explain([from_log])
             states = states or states_for(explanation)
         request = Request(states=states, faults=faults, memory=memory, yes=yes, repeat=repeat, timeout=timeout)
-        bench = gather(find_patient(env, os.environ), os.environ, cudnn, tuple(device or ()))
+        patient = find_patient(env, os.environ)
+        bench = gather(patient, os.environ, cudnn, tuple(device or ()), users=faults or memory)
         with cli._Progress() as bar:
             results = run_states(
                 request,

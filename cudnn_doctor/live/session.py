@@ -127,6 +127,9 @@ class Session:
         ordinal = self.device if ordinal is None else ordinal
         if ordinal not in self._primary or again:
             device = self.cuda("cuDeviceGet", ordinal, must=True).value
+            name = self.cuda("cuDeviceGetName", 128, device)
+            if name.status == 0:
+                self.wire.note("device name", name.value.split(b"\0")[0].decode("utf-8", "replace"))
             self._primary[ordinal] = self.cuda("cuDevicePrimaryCtxRetain", device, must=True).value
         self.cuda("cuCtxSetCurrent", self._primary[ordinal], must=True)
         return self._primary[ordinal]

@@ -43,7 +43,7 @@ def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -
     control = [r for r in results if r.scenario == CONTROL and not r.skipped]
     found = Conclusion(
         device=device.ordinal,
-        device_name=device.name,
+        device_name=device.name or _device_name(results),
         cudnn=copy.path,
         cudnn_version=version,
         status=status,
@@ -58,6 +58,11 @@ def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -
     )
     how = {r.scenario: f"{s.status} from {s.call}" for r in results if (s := _failure(r))}
     return msgspec.structs.replace(found, text=_text(found, how))
+
+
+def _device_name(results: Sequence[ScenarioResult]) -> str:
+    """What a child heard of the driver; the first, since a later one may be of another device."""
+    return next((str(s.value) for r in results for s in r.steps if s.call == "device name"), "")
 
 
 def _set_streams(result: ScenarioResult) -> list[int]:

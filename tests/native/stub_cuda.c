@@ -61,6 +61,7 @@ int cuDriverGetVersion(int *version) {
     return answer("cuDriverGetVersion");
 }
 int cuDeviceGet(int *device, int ordinal) { ANSWER("cuDeviceGet"); *device = ordinal; return ordinal < devices() ? OK : INVALID_DEVICE; }
+int cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "Stub %d", device); return answer("cuDeviceGetName"); }
 int cuDeviceGetCount(int *count) { *count = devices(); return answer("cuDeviceGetCount"); }
 
 /* contexts */
