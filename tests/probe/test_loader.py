@@ -300,7 +300,8 @@ def test_a_plain_dlopen_of_this_python_as_a_real_process_does_it(tmp_path: Path,
     found = [r for r in resolutions(who, (), copies, environ) if (r.consumer, r.wanted) == (PLAIN, "libcudnn.so.9")]
     mine = [r.real_path.value for r in found if isinstance(r.real_path, Known)]
     assert mine == really_loaded(environ, "libcudnn.so.9")
-    assert bool(mine) == (case not in ("nothing", "damaged first"))
+    if case != "nothing":  # a machine may have a cuDNN of its own
+        assert bool(mine) == (case != "damaged first")
 
 
 JIT = next((Path(p) / "nvidia/cudnn_jit/lib" for p in sys.path if (Path(p) / "nvidia/cudnn_jit/lib").is_dir()), None)
