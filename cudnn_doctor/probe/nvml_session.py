@@ -1,5 +1,9 @@
-"""NVML asked in a child process: nvmlInit opens libcuda.so.1, and a libcuda that crashes or hangs must not take this
-process along. The child starts with the session and reads while the caller does other work; the facts wait for it."""
+"""NVML asked in a child process: nvmlInit opens libcuda.so.1 by the loader's path and calls into it.
+
+A libcuda that crashes or hangs would take this process along, as it does nvidia-smi (both seen under driver 580.159.04
+with an aborting libcuda on LD_LIBRARY_PATH). The child starts with the session and reads while the caller does other
+work; the facts wait for it.
+"""
 
 from __future__ import annotations
 
