@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
-from cudnn_doctor.explain import explain
+from cudnn_doctor.explain import InputError, answer
 
 
 def main(arguments: list[str]) -> int:
-    import msgspec
-
-    from cudnn_doctor.explain.types import InputError
-
     files = [a for a in arguments if a not in ("--format", "json")]
     try:
-        answer = explain(files)
+        document = answer(files)
     except InputError as e:
         sys.stderr.write(f"{e}\n")
         return 2
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
     return 0
 
 

@@ -1,32 +1,40 @@
-"""One case from its sources to its explanation."""
+"""One case from its sources to its explanation, as plain data of the form of `types.Explanation`."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain import advice, document, facts, rank, scan, signatures, sources, tokens
+from cudnn_doctor.explain.errors import InputError
 from cudnn_doctor.explain.knowledge import load
-from cudnn_doctor.explain.types import Cause, Evidence, Explanation, Facts, InputError
 
 if TYPE_CHECKING:
+    from cudnn_doctor.explain import Source
     from cudnn_doctor.model import Snapshot
 
 MAX_EVIDENCE = 4
 QUOTE = 300  # characters of a line that are quoted
+_NEGATABLE = frozenset({"cudnn", "fault", "cuda", "memory", "loader", "arch", "driver", "process", "says"})
 
 
-def explain_case(given: Sequence[Path | str], *, snapshot: Snapshot | None, timeout: float) -> Explanation:
-    """See `explain.explain`."""
+def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout: float) -> dict[str, Any]:
+    """See `explain.answer`."""
     notes: list[str] = []
     deadline = time.monotonic() + timeout
     read: list[tuple[str, list[scan.Raw]]] = []
     total = 0
-    for stream in sources.open_sources(list(given), deadline, notes):
+    machine: list[str] = []
+    for stream in sources.open_sources([os.fspath(s) for s in given], deadline, notes):
         kept = scan.keep(stream.pieces)
         total += kept.total_bytes
+        if kept.lines and kept.lines[0].data.lstrip().startswith(b"{") and _is_ours(kept.lines):
+            from cudnn_doctor.explain.machine import from_document
+
+            machine += from_document(stream.name, kept.lines, notes)
+            continue
         read.append((stream.name, kept.lines))
         if not kept.whole:
             notes.append(
@@ -35,41 +43,49 @@ def explain_case(given: Sequence[Path | str], *, snapshot: Snapshot | None, time
             )
     if not total:
         raise InputError("; ".join(notes) or f"nothing to explain: {', '.join(map(str, given)) or 'no input'} is empty")
-    return _explain(document.build(read), notes)
+    if snapshot is not None:
+        from cudnn_doctor.explain.machine import from_snapshot
+
+        machine += from_snapshot(snapshot)
+    return _explain(document.build(read), machine, notes)
 
 
-def _explain(text: document.Document, notes: list[str]) -> Explanation:
+def _is_ours(lines: list[scan.Raw]) -> bool:
+    return any(b'"cudnn-doctor/' in line.data for line in lines[:3])
+
+
+def _explain(text: document.Document, machine: list[str], notes: list[str]) -> dict[str, Any]:
     knowledge = load()
-    events = signatures.find(text, [_signature(s) for s in knowledge["signatures"]])
-    said = signatures.find(_prose(text), [_signature(s) for s in knowledge["statements"]])
+    patterns = [_signature(s) for s in knowledge["signatures"]]
+    events = signatures.find(text, patterns)
+    events += signatures.find(_prose(text), [_signature(s) for s in knowledge["statements"]])
     chosen = _one_speaker(text, events)
-    events = [e for e in (*events, *said) if e.line in chosen]
+    events = [e for e in events if e.line in chosen]
     extract = facts.extract(text, events, sorted(chosen), knowledge["facts"])
+    stated = _facts(text, extract)
+    if machine:
+        text, events, extract = _with_machine(text, machine, events, extract, patterns, knowledge)
     signs = tokens.derive(text, events, extract, knowledge["tables"])
     ranking = rank.rank(signs, knowledge)
-    stated = _facts(text, extract)
-    causes = tuple(_cause(text, c, stated, extract, signs, knowledge) for c in ranking.candidates)
+    causes = [_cause(text, c, stated, signs, knowledge) for c in ranking.candidates]
     if ranking.verdict == "undetermined" and not causes:
-        causes = (_unknown(knowledge),)
-    questions = advice.questions(ranking, signs, stated, knowledge)
-    return Explanation(
-        verdict=ranking.verdict,
-        summary=advice.summary(ranking, causes),
-        causes=causes,
-        questions=questions,
-        facts=stated,
-        doubts=advice.doubts(text, extract, knowledge),
-        notes=tuple(notes),
-        sources=text.sources,
-    )
+        causes = [_unknown(knowledge)]
+    return {
+        "schema": "cudnn-doctor/explanation/1",
+        "verdict": ranking.verdict,
+        "summary": advice.summary(ranking, causes),
+        "causes": causes,
+        "questions": advice.questions(ranking, signs, stated, knowledge),
+        "facts": stated,
+        "doubts": advice.doubts(text, extract, knowledge),
+        "notes": notes,
+        "sources": list(text.sources),
+    }
 
 
 def _signature(entry: list[Any]) -> signatures.Signature:
     name, kind, anchors, pattern, framework, call, suspected = entry
     return signatures.Signature(name, kind, tuple(anchors), pattern, framework, call, kind in _NEGATABLE, suspected)
-
-
-_NEGATABLE = frozenset({"cudnn", "fault", "cuda", "memory", "loader", "arch", "driver", "process", "says"})
 
 
 def _prose(text: document.Document) -> document.Document:
@@ -90,59 +106,77 @@ def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set
             line = text.lines[event.line]
             weight[line.speaker] = weight.get(line.speaker, 0) + (2 if line.log else 1)
     speakers = list(dict.fromkeys(line.speaker for line in text.lines))
-    if not any(weight.values()):
-        main = speakers[0] if speakers else 0
-    else:
-        main = max(sorted(weight), key=lambda s: weight[s])
-    if main == 0 and len(speakers) > 1 and 0 in weight and len([s for s in speakers if s]) == 1:
+    main = max(sorted(weight), key=lambda s: weight[s]) if weight else next(iter(speakers), 0)
+    if main == 0 and 0 in weight and sum(s != 0 for s in speakers) == 1:
         return set(range(len(text.lines)))  # a title and one writer
     return {i for i, line in enumerate(text.lines) if line.speaker in (0, main)}
 
 
-def _facts(text: document.Document, extract: facts.Extract) -> Facts:
+def _with_machine(
+    text: document.Document, machine: list[str], events: list[signatures.Event], extract: facts.Extract,
+    patterns: list[signatures.Signature], knowledge: dict[str, Any],
+) -> tuple[document.Document, list[signatures.Event], facts.Extract]:  # fmt: skip
+    """The case with the machine's facts as further lines (number 0) for what the text does not state."""
+    own = document.build([("this machine", [scan.Raw(0, line.encode()) for line in machine])])
+    first, source = len(text.lines), len(text.sources)
+    seen = signatures.find(own, patterns)
+    read = facts.extract(own, seen, list(range(len(own.lines))), knowledge["facts"])
+    whole = document.Document(
+        [*text.lines, *(line._replace(source=source) for line in own.lines)], (*text.sources, "this machine")
+    )
+    filled = {k: v._replace(line=v.line + first) for k, v in read.facts.items()} | extract.facts
+    events = [*events, *(e._replace(line=e.line + first) for e in seen)]
+    return whole, events, extract._replace(facts=filled, mentioned=extract.mentioned or read.mentioned)
+
+
+def _facts(text: document.Document, extract: facts.Extract) -> dict[str, str]:
     """The stated values in the spelling of the text."""
     values: dict[str, str] = {}
     for key, stated in extract.facts.items():
         value = stated.value
-        if key not in ("framework",):
+        if key != "framework":
             line = text.lines[stated.line].text
             at = line.lower().find(value)
             value = line[at : at + len(value)] if at >= 0 and len(line.lower()) == len(line) else value
         if key.startswith("cudnn"):
             value = tokens.dotted(value)
         values[key] = value.strip()
-    return Facts(**values)
+    return values
 
 
 def _cause(
-    text: document.Document, candidate: rank.Candidate, stated: Facts, extract: facts.Extract, signs: tokens.Tokens,
+    text: document.Document, candidate: rank.Candidate, stated: dict[str, str], signs: tokens.Tokens,
     knowledge: dict[str, Any],
-) -> Cause:  # fmt: skip
-    known = knowledge["causes"][candidate.cause]
-    evidence: dict[int, Evidence] = {}
+) -> dict[str, Any]:  # fmt: skip
+    evidence: dict[int, dict[str, Any]] = {}
     for sign in candidate.signs:
         for index in sign.lines:
-            if index not in evidence and len(evidence) < MAX_EVIDENCE:
-                line = text.lines[index]
-                evidence[index] = Evidence(
-                    line=line.number, text=line.text[:QUOTE], because=sign.because,
-                    file=text.sources[line.source] if len(text.sources) > 1 else "",
-                )  # fmt: skip
-    return Cause(
-        cause=candidate.cause,
-        title=known["title"],
-        confidence=candidate.confidence,
-        role=candidate.role or known["role"],
-        points=candidate.points,
-        evidence=tuple(evidence.values()),
-        fixes=advice.fixes(known, stated, signs),
-        avoid=known["avoid"],
-    )
+            if index in evidence or len(evidence) >= MAX_EVIDENCE:
+                continue
+            line = text.lines[index]
+            evidence[index] = {"line": line.number, "text": line.text[:QUOTE], "because": sign.because}
+            if len(text.sources) > 1:
+                evidence[index]["file"] = text.sources[line.source]
+    return _shown(candidate.cause, candidate, list(evidence.values()), stated, signs, knowledge)
 
 
-def _unknown(knowledge: dict[str, Any]) -> Cause:
-    known = knowledge["causes"]["insufficient-info"]
-    return Cause(
-        cause="insufficient-info", title=known["title"], confidence="possible", role="primary", points=0, evidence=(),
-        fixes=advice.fixes(known, Facts(), {}), avoid=known["avoid"],
-    )  # fmt: skip
+def _unknown(knowledge: dict[str, Any]) -> dict[str, Any]:
+    nothing = rank.Candidate("insufficient-info", 0, False, "", (), "possible")
+    return _shown("insufficient-info", nothing, [], {}, {}, knowledge)
+
+
+def _shown(
+    cause: str, candidate: rank.Candidate, evidence: list[dict[str, Any]], stated: dict[str, str],
+    signs: tokens.Tokens, knowledge: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    known = knowledge["causes"][cause]
+    return {
+        "cause": cause,
+        "title": known["title"],
+        "confidence": candidate.confidence,
+        "role": candidate.role or known["role"],
+        "points": candidate.points,
+        "evidence": evidence,
+        "fixes": advice.fixes(known, stated, signs),
+        "avoid": known["avoid"],
+    }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudnn_doctor.explain.tokens import Tokens
-from cudnn_doctor.explain.types import Confidence, Verdict
+if TYPE_CHECKING:
+    from cudnn_doctor.explain.types import Confidence, Verdict
 
 MAX_CAUSES = 6
+OWN_FINDING = 8  # points of a cause that a report of our own names
 
 
 class Sign(NamedTuple):
@@ -65,6 +67,10 @@ def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
         lines = tuple(dict.fromkeys(line for t in (*when, *present) for line in tokens[t][:2]))
         sign = Sign(rule["points"], rule["because"], lines)
         found.setdefault(rule["cause"], []).append((rule["points"], rule.get("decisive", False), rule.get("role", ""), sign))
+    for token, lines_of in tokens.items():
+        if token.startswith("found:"):
+            sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", tuple(lines_of[:2]))
+            found.setdefault(token.removeprefix("found:"), []).append((OWN_FINDING, True, "", sign))
     candidates = []
     for cause, hits in found.items():
         hits.sort(key=lambda h: -h[0])

@@ -91,11 +91,16 @@ def _matches(document: Document, signature: Signature, places: list[int]) -> Ite
                 continue
             seen.add(match.start())
             line = document.line_at(match.start())
-            if document.lines[line].code or (signature.negatable and negated(text, match.start())):
-                continue
-            if signature.suspected and not document.lines[line].log and hearsay(text, match.start()):
-                continue
-            yield _event(signature, line, match)
+            if _counts(document, signature, line, text, match.start()):
+                yield _event(signature, line, match)
+
+
+def _counts(document: Document, signature: Signature, line: int, text: str, at: int) -> bool:
+    """Whether a match says what it seems to say: no script, no negation, no hearsay."""
+    place = document.lines[line]
+    if place.code or (signature.negatable and negated(text, at)):
+        return False
+    return place.log or not signature.suspected or not hearsay(text, at)
 
 
 def _glued(document: Document, signature: Signature) -> Iterator[Event]:
@@ -111,7 +116,8 @@ def _glued(document: Document, signature: Signature) -> Iterator[Event]:
                 continue
             line = bisect_right(starts, match.start()) - 1
             crossed = range(line, bisect_right(starts, match.end() - 1) - 1)
-            if not document.lines[line].code and all(len(document.lines[i].text) >= WRAPPED for i in crossed):
+            wrapped = bool(crossed) and all(len(document.lines[i].text) >= WRAPPED for i in crossed)
+            if wrapped and _counts(document, signature, line, text, match.start()):
                 yield _event(signature, line, match)
                 return
 

@@ -11,10 +11,9 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
-from cudnn_doctor.explain.types import InputError
+from cudnn_doctor.explain.errors import InputError
 
 CHUNK = 1 << 16  # larger ones cost page faults
 MAX_EXPANDED = 16 << 30  # bytes of one source after decompression
@@ -43,33 +42,25 @@ class Stream:
         self.notes = notes
 
 
-class _Decoder(Protocol):
-    """The part that zlib's, lzma's, bz2's and zstd's decompressors share."""
-
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
-
-
-def open_sources(sources: list[Path | str], deadline: float, notes: list[str]) -> Iterator[Stream]:
+def open_sources(sources: list[str], deadline: float, notes: list[str]) -> Iterator[Stream]:
     """One stream per source, per member for a zip; `"-"` is standard input. `deadline` is by time.monotonic.
 
     Raises:
         InputError: a source cannot be opened at all.
     """
     for source in sources:
-        if str(source) == "-":
+        if source == "-":
+            if sys.stdin is None or sys.stdin.closed:
+                raise InputError("standard input is closed; give a file instead of -")
             yield from _unpacked("standard input", sys.stdin.buffer, deadline, notes)
             continue
-        path = Path(source)
-        with _open(path) as handle:
-            yield from _unpacked(str(source), handle, deadline, notes)
+        with _open(source) as handle:
+            yield from _unpacked(source, handle, deadline, notes)
 
 
-def _open(path: Path) -> BinaryIO:
+def _open(path: str) -> BinaryIO:
     try:
-        mode = path.stat().st_mode
+        mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             raise InputError(f"{path} is a directory; name the files in it")
         if stat.S_ISSOCK(mode):
@@ -80,7 +71,7 @@ def _open(path: Path) -> BinaryIO:
     except OSError as e:
         raise InputError(f"{path} cannot be read: {e.strerror or e}") from None
     except ValueError as e:  # a NUL in the name
-        raise InputError(f"{str(path)!r} is not a file name: {e}") from None
+        raise InputError(f"{path!r} is not a file name: {e}") from None
 
 
 def _unpacked(name: str, handle: BinaryIO, deadline: float, notes: list[str]) -> Iterator[Stream]:

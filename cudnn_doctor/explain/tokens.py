@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from cudnn_doctor.explain.document import Document
-from cudnn_doctor.explain.facts import Extract, Stated
+from cudnn_doctor.explain.facts import Extract
+from cudnn_doctor.explain.stated import Stated
 from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.knowledge.versions import at_least, below, numbers
 
@@ -52,6 +53,8 @@ def derive(document: Document, events: list[Event], extract: Extract, tables: di
             add(f"kind:{event.kind}", event.line)
         if status := status_of(event):
             add(f"status:{status}", event.line)
+        if "cause" in event.groups:
+            add(f"found:{event.groups['cause']}", event.line)
         if "xid" in event.groups:
             add(f"xid:{event.groups['xid']}", event.line)
         if event.groups.get("call") == "cudnncreate" or event.id == "create-handle":

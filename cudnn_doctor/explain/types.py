@@ -1,6 +1,7 @@
 """What `explain` answers: the document of `explain --format json`, schema "cudnn-doctor/explanation/1".
 
-Defined apart from `model`: explaining one ticket must start fast, and none of the machine's types is needed for it.
+The work itself is done on plain data of the same form (`Document` below), because importing msgspec alone takes longer
+than explaining a ticket; `explain.explain` turns it into these types.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
 class Evidence(Base, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the input, as it stood there without colours and log prefixes, and what it shows."""
 
-    line: int  # 1-based number in its source; 0 for a fact of the live machine
+    line: int  # 1-based number in its source; 0 for a fact of the machine
     text: str
     because: str = ""
     file: str = ""  # source of the line when there are several
@@ -77,7 +78,3 @@ class Explanation(Base, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()  # facts that cannot be true, kept as stated
     notes: tuple[str, ...] = ()  # remarks on the input: cut, damaged, not read to the end
     sources: tuple[str, ...] = ()
-
-
-class InputError(Exception):
-    """The input cannot be read; the message says what, why and what to do. Exit code 2."""

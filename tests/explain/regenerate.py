@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from cudnn_doctor.explain.knowledge import FILE, compile_all
 
@@ -20,4 +21,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    Path(FILE).write_text(text(), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,5 +49,5 @@ def test_ids_are_unique() -> None:
 
 def test_the_compiled_file_is_current() -> None:
     """python -m tests.explain.regenerate writes it."""
-    assert FILE.read_text(encoding="utf-8") == text()
+    assert Path(FILE).read_text(encoding="utf-8") == text()
     assert compile_all()["signatures"]

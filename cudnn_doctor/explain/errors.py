@@ -1,0 +1,7 @@
+"""The one error of `explain`."""
+
+from __future__ import annotations
+
+
+class InputError(Exception):
+    """The input cannot be read; the message says what, why and what to do. Exit code 2."""

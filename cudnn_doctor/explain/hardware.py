@@ -1,0 +1,125 @@
+"""GPUs and operating systems as people, templates and logs name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudnn_doctor.explain.document import Document
+from cudnn_doctor.explain.patterns import rx
+from cudnn_doctor.explain.signatures import Event
+from cudnn_doctor.explain.stated import FactLine, Stated
+
+_NAMES = ("tx", "gt", "titan", "tesla", "quadro", "geforce", "nvidia", "ti", "jetson", "super")  # cheap test for _GPU
+_GPU = (
+    r"(?<![\w-])(?:nvidia )?(?:geforce )?(?:"
+    r"(?:rtx|gtx|gt|gts|mx)[ -]?(?:titan(?: (?:x|xp|v|z|black))?|a?\d{3,4})(?:[ -]?(?:ti super|super|ti|d|m|s|mobile"
+    r"|max-q))?(?: ?(?:laptop|mobile|max-q|super|ada(?: generation)?|blackwell))?(?:(?: with)? max-q(?: design)?)?"
+    r"(?: gpu)?|(?<=geforce )\d{3,4}mx?|9[1-4]0mx?|8[1-4]0m|[rg]tx ?\d{2} ?series|(?<=nvidia )[pt]\d{3,4}|p[2-6]000"
+    r"|rtx pro \d{4}(?: blackwell)?|rtx a\d{3,4}|rtx \d{4} ada(?: generation)?"
+    r"|(?:gtx )?titan (?:x(?: ?\(pascal\)| pascal)?|xp|v|z|black|rtx)|titan(?: rtx|xp| xp)|(?<=nvidia )titan"
+    r"|titan(?= gpu)|\d{4} ?(?:ti super|super|ti)\b"
+    r"|quadro (?:rtx )?[a-z]{0,2}\d{3,4}[a-z]{0,2}|tesla [a-z]\d{1,3}[a-z]?|nvs \d+|grid [a-z]\d+"
+    r"|(?:jetson )?agx (?:orin|xavier)|jetson (?:orin |xavier )?(?:xavier|orin|nano|nx|tx1|tx2|tk1|thor)(?: nx| nano)?"
+    r"|dgx spark|drive (?:px2|agx|orin))(?![\w%])"
+)
+_DATACENTER = (
+    r"(?<![\w-])(?:nvidia |tesla )?(?:v100s?|p100|k80|k40[cm]?|k20[cmx]?|m60|m40|p40|p4|a100|a800|a40|a30|a10g?|a16"
+    r"|a6000|a5000|a4000|l40s?|l20|l4|h100|h200|h800|h20|gh200|b100|b200|b300|gb200|gb300|gb10|t4)"
+    r"(?:[- ](?:sxm\d?|pcie|nvl|hbm\d\w?|\d{2,3} ?gb)){0,3}(?![\w%])"
+)
+_LOGGED = (
+    r"name: ((?:nvidia |geforce |tesla |quadro |titan |grid )?[^,\n]{3,48}?)(?:,| major:| computecapability| pci)"
+    r"|gpu \d+: ((?:nvidia |geforce |tesla |quadro )[^(\n]{3,48}?)(?: \(uuid|$)|<product_name>([^<]{3,60})<"
+    r"|found gpu\d (.{3,48}?) which"
+)
+_NUMBERS = r"(?:10[5-8]0|20[678]0|30[5-9]0|40[5-9]0|50[5-9]0|16[56]0)(?: ?ti)?"
+_SHORT = (
+    r"(?:gpu|card|graphics|nvidia|geforce|显卡|显存|placa|karte|видеокарт|carte|tarjeta|グラボ|그래픽)[^\n]{0,24}?\b("
+    + _NUMBERS + r")(?!\d)|\b(" + _NUMBERS + r") (?:gpu|card|graphics|karte)"
+)  # fmt: skip
+_OTHER_VENDOR = (
+    r"(?:amd )?radeon(?: (?:pro|rx|r9|r7|vii|vega|instinct))*(?: \w{1,6})?|amd gpu|\brx ?[4-9]\d{2,3}(?: ?xtx?)?"
+    r"|instinct mi\d{2,3}\w?|apple m\d|intel arc(?: \w+)?"
+)
+_WORKS_AFTER = (
+    r"[ ,:-]{0,3}(?:it )?(?:works|runs|trains|is fine|has no|goes through|passes|正常|没问题|可以|läuft|funktioniert"
+    r"|funciona|roda|работает|marche|動)"
+)
+_FAILS_AFTER = r"[ ,:-]{0,3}(?:it )?(?:fails|gives|crashes|does not|doesn.t|stops|aborts|raises|shows the|throws)"
+_WORKS_BEFORE = (
+    r"(?:machine|server|computer|card|gpu|box|instance|works?|runs?|trains?|fine|problem\w*|roda|funciona\w*|läuft"
+    r"|numa|num)[^.]{0,30}$"
+)
+_MINE = (
+    r"(?:my|our|this|the|meine?|minha|mi|mon|ma) (?:new )?(?:gpu|card|graphics card|karte|placa|tarjeta|carte)"
+    r"(?: is| =|:)?(?: an?)? ?$|(?:gpu|card|karte|placa|显卡|显存|グラボ)[^\w\n]{0,3}(?:is|:|=|是|は|model[^:]{0,20}:)?"
+    r" ?(?:an? )?$"
+)
+_BARE_SYSTEMS = frozenset({"linux", "windows", "win64", "win32"})
+
+
+def gpus(document: Document, lines: list[FactLine], events: list[Event]) -> Iterator[Stated]:
+    """GPUs that logs name, then those of people: the one that is said to be theirs before others, never one that works."""
+    elsewhere = {e.line for e in events if e.id == "other-gpu-works"}
+    prose: list[tuple[int, Stated]] = []
+    fine: set[str] = set()
+    for line in lines:
+        text = line.text
+        if not rx(r"\d|titan|orin|xavier|thor").search(text):
+            continue
+        if "name" in text or "gpu" in text:
+            yield from _logged(line)
+        for name, start, exact in _named(document, line):
+            before, after = text[max(0, start - 32) : start], text[start + len(name) : start + len(name) + 32]
+            if rx(_WORKS_AFTER).match(after) or (line.index in elsewhere and rx(_WORKS_BEFORE).search(before)):
+                fine.add(_key(name))
+            mine = rx(_MINE).search(before) or rx(_FAILS_AFTER).match(after)
+            prose.append(((2 if mine else 0) + exact, Stated(name, line.index)))
+    if not prose:
+        yield from (Stated(m[0].strip(), n.index) for n in lines for m in rx(_OTHER_VENDOR).finditer(n.text))
+    others = [p for p in prose if _key(p[1].value) not in fine] or prose
+    for _, stated in sorted(others, key=lambda p: -p[0]):
+        yield stated
+
+
+def _logged(line: FactLine) -> Iterator[Stated]:
+    for match in rx(_LOGGED).finditer(line.text):
+        name = next(g for g in match.groups() if g).strip()
+        if rx(r"\d|titan|orin|xavier|thor").search(name) and not name.startswith(("conv", "model", "layer")):
+            yield Stated(name, line.index)
+
+
+def _named(document: Document, line: FactLine) -> Iterator[tuple[str, int, bool]]:
+    """Names, where they begin, and whether the product line is named as well (not only "3090")."""
+    text = line.text
+    patterns = [(_DATACENTER, True), (_SHORT, False)]
+    if any(stem in text for stem in _NAMES):
+        patterns.insert(0, (_GPU, True))
+    for pattern, exact in patterns:
+        for match in rx(pattern).finditer(text):
+            name = next((g for g in match.groups() if g), match[0]).strip(" -")
+            if len(name) >= 4 or name.upper() in document.lines[line.index].text:  # "p4", "a10" are words as well
+                yield name, text.find(name, match.start()), exact
+
+
+def _key(name: str) -> str:
+    """What identifies a GPU in its spellings: "RTX 2080 Ti" and "2080ti" are one."""
+    return rx(r"nvidia|geforce|tesla|quadro|[gr]tx|laptop|gpu|\W").sub("", name)
+
+
+def systems(lines: list[FactLine], patterns: list[str]) -> Iterator[Stated]:
+    """Systems in the text's order, the bare words "Linux" and "Windows" after those that say more."""
+    whole = "\n".join(line.text for line in lines if not line.log or line.text.startswith(("os:", "platform")))
+    ranked: list[tuple[bool, int, int, Stated]] = []
+    for pattern in patterns:
+        bounded = rx(rf"(?<![a-z0-9_.\\/-])(?:{pattern})(?![a-z0-9_\\])")
+        if not bounded.search(whole):
+            continue
+        for line in lines:
+            if line.log and not line.text.startswith(("os:", "platform")):
+                continue
+            if match := bounded.search(line.text):
+                name = match[0].strip(" -(")
+                ranked.append((name in _BARE_SYSTEMS, line.index, match.start(), Stated(name, line.index)))
+    for *_, stated in sorted(ranked, key=lambda r: r[:3]):
+        yield stated

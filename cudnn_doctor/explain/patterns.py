@@ -1,0 +1,12 @@
+"""Regular expressions compiled on first use: most texts need few of them, and compiling all costs more than a ticket."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+
+@cache
+def rx(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """The compiled pattern."""
+    return re.compile(pattern, flags)

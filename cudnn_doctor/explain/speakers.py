@@ -1,0 +1,70 @@
+"""Who writes a line of a ticket: threads hold several people's cases, and their facts must not be mixed."""
+
+from __future__ import annotations
+
+from cudnn_doctor.explain.patterns import rx
+
+_NAME = r"@?([A-Za-z][\w.-]{1,39})"
+_HEADERS = (
+    ("*_#", rf"(?:\*\*|__|#{{1,6}} ){_NAME}(?:\*\*|__)?(?: (?:commented|wrote|said|replied|posted)\b.{{0,80}})?:?$"),
+    ("", rf"{_NAME} (?:commented|wrote|replied|posted|says|said)(?: (?:on|at|\d).{{0,60}})?:?$"),
+    ("", rf"{_NAME} · (?:comment|description|reply)\b"),
+    (
+        "-",
+        rf"-{{2,}} ?(?:reply|comment|post|answer)?(?: (?:by|from|of) )?{_NAME}"
+        r"(?:,? (?:later|wrote|again|commented|on|at|\d).{0,60})? ?-{2,}$",
+    ),
+    ("=", rf"={{2,}} ?{_NAME} ?={{2,}}$"),
+    ("FVDО", r"(?:From|Von|De|От): (.{1,60})$"),
+    ("#", r"#{1,6} (?:Comment|Reply|Answer|Post)(?: (?:by|from|of|#|no\.?))? ?@?([\w.-]{1,40})"),
+)
+_CHAT = (
+    r"(?:\[\d\d:\d\d(?::\d\d)?(?: ?[AP]M)?\]|\d\d:\d\d(?::\d\d)?) ?<?@?([A-Za-z][\w.-]{0,39})>?: "
+    r"|<@?([A-Za-z][\w.-]{0,39})> "
+)
+_METOO = (
+    r"(?i)(?:same (?:here|problem|issue|error|for me|on)|me too|\+1\b|seeing this (?:here )?too"
+    r"|i (?:also |too )?(?:have|get|got|see|am getting|face) (?:the|this) (?:same|exact)"
+    r"|also (?:getting|seeing|have|having) (?:this|the same)|i.?m (?:also )?having the same|so am i)"
+)
+# Headings of templates that look like names.
+_NO_NAMES = frozenset(
+    "system describe other environment code bug expected steps additional versions your issue source custom relevant"
+    " current standalone os python gpu cuda cudnn tensorflow pytorch log logs error errors error: output question problem"
+    " solution update edit note notes setup hardware software details summary description title result results thanks"
+    " info information background what version driver command reproduce reproduction context traceback screenshots"
+    " desktop warning configuration".split()
+)
+_SELF = frozenset({"author", "op", "reporter"})
+
+
+class Speakers:
+    """Follows the speaker through the lines. 0 is nobody in particular, the first one named is 1."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._now = 0
+
+    def of(self, text: str) -> tuple[int, str]:
+        """The speaker of this line, and the line without a chat's stamp and name."""
+        if not text or len(text) >= 200:
+            return self._now, text
+        first = text[0]
+        if first in "[<0123456789" and (match := rx(_CHAT).match(text)):
+            return self._number((match[1] or match[2]).lower()), text[match.end() :]
+        if first in "*_#-=FVDО" or "·" in text or " said" in text or " wrote" in text or " commented" in text:
+            for letters, pattern in _HEADERS:
+                if letters and first not in letters:
+                    continue
+                match = rx(pattern).match(text)
+                if match and match[1].lower() not in _NO_NAMES:
+                    self._now = self._number(match[1].lower())
+                    return self._now, text
+        if first in "sSmM+iIaA" and rx(_METOO).match(text):
+            self._now = self._number(f"me too {len(self._numbers)}")
+        return self._now, text
+
+    def _number(self, name: str) -> int:
+        if name in _SELF:  # the one who opened the thread
+            return 0
+        return self._numbers.setdefault(name, len(self._numbers) + 1)

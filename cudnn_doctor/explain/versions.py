@@ -1,0 +1,155 @@
+"""CUDA, cuDNN and driver versions as people, templates, package lists and logs state them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudnn_doctor.explain.document import Document
+from cudnn_doctor.explain.patterns import rx
+from cudnn_doctor.explain.signatures import Event
+from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated
+
+_LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
+_NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?![\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
+_CUDA = (
+    r"(?<![\w+./:-])cuda(?:[ _-]?(?:toolkit|tookit|version|runtime|ver\b|sdk|driver version|lib(?:rary)?|libraries"
+    r"|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
+    + _LINK + _NUMBER
+)  # fmt: skip
+_CUDA_SHORT = r"(?<![\w+./:-])cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)"
+_ONLY_WITH = r"\W{0,2}(?:에서만|でのみ|でしか|才|only|or (?:newer|later|higher|above)|이상|以上|\+)"
+_CUDNN = (
+    r"(?<![\w+./-])(?:lib)?cu ?dnn(?:[ _-]?(?:version|lib(?:rary)?|runtime|ver\b|sdk|release))*[\s:=|(\"'`v,-]{0,6}"
+    + _LINK + r"(\d{1,2}(?:\.\d{1,3}){1,3}|\d{4,5}(?!\d)|[3-9](?![\d.,]?\d))"
+)  # fmt: skip
+_BUILT_FOR = r"(?:compiled|built|build) (?:with|against|for)[^.;,|]{0,28}$"
+_PAIR = (
+    r"cuda ?(?:/|and|&|\+|,) ?cudnn[^\d\n]{0,24}(\d{1,2}(?:\.\d{1,3}){0,2})"
+    r"(?: ?(?:/|and|&|\+|,|;|with|und|et|y|e) ?(?:cudnn)? ?v?\.?(\d{1,2}(?:\.\d{1,3}){0,3}))?"
+)
+_WHEEL = r"nvidia[-_]cudnn[-_]cu\d+[\s=@|:]+(\d+(?:\.\d+){1,3})"
+_APT = r"\blibcudnn\d(?:-cuda-\d+)?[\s=/|]+(\d+\.\d+(?:\.\d+){0,2})"
+_CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
+_CELL = r"([^:]{0,40}\bcu ?dnn\b[^:]{0,40}) : v?(\d{1,2}(?:\.\d{1,3}){0,3})"
+_IMAGE = r"nvidia/cuda:(\d+\.\d+(?:\.\d+)?)(?:-cudnn(\d+))?"
+_REPL = r"cudnn\.version\(\)\)?\n ?(\d{4,5})\b"
+_HEADER = r"#define cudnn_major (\d+)\n#define cudnn_minor (\d+)\n#define cudnn_patchlevel (\d+)"
+_NEWER = (" or later", " or newer", " from this", "+", " and above", " or above")
+_SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
+_DRIVER = (
+    r"(?:driver|treiber|drivers|驱动|ドライバー?|драйвер|드라이버|pilote)"
+    r"(?: ?(?:version|versions|ver\.|版本|is|was|no\.?))*[\s:=|(\"'`v,)-]{0,6}"
+    r"(?:nvidia |now |currently |here |\w{2,9} (?=\d{3}\.\d))?r?(\d{3}(?:\.\d{1,3}){0,2})(?! ?(?:mb|gb|mib|gib))"
+)
+_DRIVER_OTHER = (
+    r"nvidia-smi:? (\d{3}(?:\.\d+){1,2})|kernel module\s+(\d{3}(?:\.\d+){1,2})"
+    r"|kernel reported version is: (\d{3}(?:\.\d+){1,2})|nvidia-driver-(\d{3})|nvidia (\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
+    r"|(?<![\d.])(\d{3}\.\d{2,3}(?:\.\d{2})?) (?:nvidia |studio |game[- ]ready |gpu )?drivers?\b"
+    r"|kernel version (\d{3}(?:\.\d+){1,2}) does not match|<driver_version>(\d{3}(?:\.\d+){1,2})<"
+)
+
+
+def cuda(lines: list[FactLine]) -> Iterator[Stated]:
+    """CUDA versions in use, as stated; those of image names last."""
+    later: list[Stated] = []
+    for line in lines:
+        text = line.text
+        if "cuda" not in text or rx(_SMI_ROW).search(text):
+            continue
+        for match in rx(_PAIR).finditer(text):
+            if _plausible(match[1]):
+                yield Stated(match[1], line.index)
+        for match in rx(_CUDA).finditer(text):
+            if _says_cuda(text, match.start(), match.end(), match[0], match[1]):
+                yield Stated(match[1], line.index)
+        if (match := rx(_CONDA).match(text)) and match[1] != "cudnn":
+            yield Stated(match[2], line.index)
+        if match := rx(_IMAGE).search(text):
+            later.append(Stated(match[1], line.index))
+        later.extend(Stated(m[1], line.index) for m in rx(_CUDA_SHORT).finditer(text) if _plausible(m[1]))
+    yield from later
+
+
+def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
+    before = text[max(0, start - 48) : start]
+    if not _plausible(value) or "capability" in found or rx(NOT_STATED).search(before):
+        return False
+    if rx(_ONLY_WITH).match(text, end):
+        return False
+    if "driver" in before and "(" in before[before.rindex("driver") :]:  # "driver 595.71 (CUDA 13.2)": its ceiling
+        return False
+    return not (found.startswith("cuda:") and "." not in value)  # a device
+
+
+def _plausible(value: str) -> bool:
+    return 5 <= int(value.split(".")[0]) <= 19
+
+
+def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Iterator[Stated]:
+    """cuDNN versions that are there, as stated; those of image names and of opened files last."""
+    allowed = {line.index for line in lines}
+    if "cudnn.version" in document.text:
+        for match in rx(_REPL).finditer(document.text):
+            if (at := document.line_at(match.start(1))) in allowed:
+                yield Stated(match[1], at)
+    if "#define cudnn_major" in document.text:
+        for match in rx(_HEADER).finditer(document.text):
+            yield Stated(".".join(match.groups()), document.line_at(match.start()))
+    later: list[Stated] = []
+    for line in lines:
+        if "dnn" not in line.text:
+            continue
+        yield from _cudnn_on(line)
+        if (match := rx(_IMAGE).search(line.text)) and match[2]:
+            later.append(Stated(match[2], line.index))
+    yield from later
+    for event in events:
+        if event.id == "opened-cudnn" and event.line in allowed and event.groups.get("major"):
+            yield Stated(event.groups["major"], event.line)
+
+
+def _cudnn_on(line: FactLine) -> Iterator[Stated]:
+    text, index = line.text, line.index
+    for pattern in (_WHEEL, _APT):
+        for match in rx(pattern).finditer(text):
+            yield Stated(match[1], index)
+    for match in rx(_PAIR).finditer(text):
+        if match[2]:
+            yield Stated(match[2], index)
+    if (match := rx(_CONDA).match(text)) and match[1] == "cudnn":
+        yield Stated(match[2], index)
+    if match := rx(_CELL).match(text):
+        yield Stated(match[2], index)
+    if line.log and "version" not in text:  # what a log says of cuDNN it says in words of its own, matched elsewhere
+        return
+    for match in rx(_CUDNN).finditer(text):
+        before = text[max(0, match.start() - 48) : match.start()]
+        demanded = rx(NOT_STATED).search(before) or rx(_BUILT_FOR).search(before)
+        if not demanded and not text.startswith(_NEWER, match.end()):
+            yield Stated(match[1], index)
+
+
+def driver(lines: list[FactLine]) -> Iterator[Stated]:
+    """Driver releases; the one that TensorFlow only guesses to be insufficient last."""
+    later: list[Stated] = []
+    for line in lines:
+        text = line.text
+        if not rx(r"\d{3}").search(text):
+            continue
+        for match in rx(_DRIVER_OTHER).finditer(text):
+            yield Stated(_unpadded(next(g for g in match.groups() if g)), line.index)
+        for match in rx(_DRIVER).finditer(text):
+            before = text[max(0, match.start() - 48) : match.start()]
+            if not 160 <= int(match[1][:3]) <= 799 or rx(NOT_STATED).search(before):
+                continue
+            stated = Stated(_unpadded(match[1]), line.index)
+            if "insufficient" in before:
+                later.append(stated)
+            else:
+                yield stated
+    yield from later
+
+
+def _unpadded(release: str) -> str:
+    """TensorFlow pads a two-part driver: 396.26.0."""
+    return release.removesuffix(".0") if release.count(".") == 2 else release
