@@ -27,6 +27,7 @@ CHILD_SIDE = (
     "cudnn_doctor.engines.gpu",
     "cudnn_doctor.engines.graphs",
 )
+COMMAND_LINE = {"cudnn_doctor.cli", "cudnn_doctor.console"}  # the commands, and the one place where they write and exit
 IMPURE = {"os", "subprocess", "ctypes", "time", "socket", "datetime", "random", "threading", "pathlib", "shutil", "sys"}
 FRAMEWORKS = {"torch", "tensorflow", "jax", "jaxlib", "cupy", "mxnet", "onnxruntime", "paddle", "ctranslate2"}
 
@@ -69,7 +70,7 @@ def of_ours(names: set[str], *parts: str) -> set[str]:
 def test_rules_are_pure() -> None:
     for name, names in within("cudnn_doctor.rules").items():
         assert not {n.partition(".")[0] for n in names} & IMPURE, name
-        assert not of_ours(names, "probe", "live", "native", "render", "cli", "engine"), name
+        assert not of_ours(names, "probe", "live", "native", "render", "cli", "console", "engine"), name
 
 
 def test_rules_call_no_clock_and_open_no_file() -> None:
@@ -81,30 +82,30 @@ def test_rules_call_no_clock_and_open_no_file() -> None:
 
 def test_probes_do_not_judge() -> None:
     for name, names in within("cudnn_doctor.probe").items():
-        assert not of_ours(names, "rules", "render", "exits", "explain", "engine", "cli", "native"), name
+        assert not of_ours(names, "rules", "render", "exits", "explain", "engine", "cli", "console", "native"), name
 
 
 def test_live_work_knows_no_rules() -> None:
     for part in ("live", "native", "scenarios"):
         for name, names in within(f"cudnn_doctor.{part}").items():
-            assert not of_ours(names, "rules", "render", "cli", "engine"), name
+            assert not of_ours(names, "rules", "render", "cli", "console", "engine"), name
 
 
 def test_data_types_and_knowledge_stand_below_everything() -> None:
     for part in ("model", "knowledge", "exits"):
         for name, names in within(f"cudnn_doctor.{part}").items():
-            assert not of_ours(names, "probe", "rules", "render", "live", "native", "engine", "cli"), name
+            assert not of_ours(names, "probe", "rules", "render", "live", "native", "engine", "cli", "console"), name
 
 
 def test_renderers_only_render() -> None:
     for name, names in within("cudnn_doctor.render").items():
-        assert not of_ours(names, "probe", "live", "native", "engine", "cli"), name
+        assert not of_ours(names, "probe", "live", "native", "engine", "cli", "console"), name
         assert not {n.partition(".")[0] for n in names} & {"subprocess", "ctypes", "socket"}, name
 
 
 def test_only_the_command_line_prints_and_exits() -> None:
     for name, tree in modules().items():
-        if name == "cudnn_doctor.cli" or name.endswith(".__main__"):  # entry points of their own
+        if name in COMMAND_LINE or name.endswith(".__main__"):  # entry points of their own
             continue
         for node in ast.walk(tree):
             text = ast.unparse(node) if isinstance(node, (ast.Call, ast.Raise)) else ""

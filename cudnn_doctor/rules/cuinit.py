@@ -182,6 +182,10 @@ cuInit itself, asked in a child process, tells the reasons apart.""",
                 }
             ),
         ),
+        (
+            "skipped",
+            sample({"driver.init": _init(803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"), "driver.libcuda.0.compat": True}),
+        ),
         ("problem", sample({"driver.init": _init(35, "")})),
         ("problem", sample({"driver.init": _init(999, "CUDA_ERROR_UNKNOWN")})),
         ("problem", sample({"driver.init": _init(12345, "")})),
@@ -225,8 +229,9 @@ def cuinit(case: Case) -> Iterator[Outcome]:
         title = f"cuInit succeeds; the driver serves CUDA {value_or(asked.driver_cuda, 'of unknown version')}"
         yield passed("driver", title, evidence=[shown(init, f"{INIT}/value/code", "0 CUDA_SUCCESS")])
         return
-    if asked.code in (100, 101) and hides_every_gpu(case):
-        yield skip("driver", f"cuInit gives {asked.code} {asked.name}: CUDA_VISIBLE_DEVICES hides every GPU, CD501")
+    root = _root(case, asked.code)
+    if root:
+        yield skip("driver", f"cuInit gives {asked.code} {asked.name}: {root}")
         return
     release = value_or(case.snapshot.driver.version, "VERSION")
     known_error = INIT_ERRORS.get(asked.code)
@@ -250,3 +255,15 @@ def cuinit(case: Case) -> Iterator[Outcome]:
         owner=known_error.owner if known_error else None,
         causes=known_error.causes if known_error else None,
     )
+
+
+def _root(case: Case, code: int) -> str:
+    """The finding that explains this code better; "" when there is none."""
+    first = case.snapshot.driver.libcuda[:1]
+    if code in (100, 101) and hides_every_gpu(case):
+        return "CUDA_VISIBLE_DEVICES hides every GPU, CD501"
+    if code == 34 and first and "/stubs/" in first[0].path:
+        return "the toolkit's stub comes first, CD113"
+    if first and first[0].compat:
+        return "cuda-compat comes first, CD110"
+    return ""

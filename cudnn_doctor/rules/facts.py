@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from cudnn_doctor.knowledge import versions
+from cudnn_doctor.knowledge.visible import Visible, visible_devices
 from cudnn_doctor.model import (
     Absent,
     CudnnCopy,
@@ -18,7 +19,6 @@ from cudnn_doctor.model import (
     value_or,
 )
 from cudnn_doctor.rules.base import Case, Outcome, need, skip, unknown
-from cudnn_doctor.rules.visible import Visible, visible_devices
 
 T = TypeVar("T")
 GPUS = "/snapshot/gpus"

@@ -234,6 +234,16 @@ def test_forward_compatibility(version: str, gpu: str, code: int, title: str) ->
     changes = {"driver.libcuda.0": compat(version), "gpus.0.name": known(gpu, T), "driver.init": init(code)}
     finding = only("CD110", sample(changes))
     assert (finding.title, finding.owner) == (title, "environment")
+    assert only("CD109", sample(changes)).detail.endswith("cuda-compat comes first, CD110")
+
+
+def test_the_toolkits_stub_is_one_error() -> None:
+    """As on an H200 with a copy of the stub named libcuda.so.1 on LD_LIBRARY_PATH."""
+    path = "/opt/cuda/lib64/stubs/libcuda.so.1"
+    stub = LibcudaCopy(path=path, real_path=path, version=ABSENT, found_by="LD_LIBRARY_PATH", compat=False, wsl=False)
+    case = sample({"driver.libcuda.0": stub, "driver.init": init(34, "CUDA_ERROR_STUB_LIBRARY")})
+    assert only("CD109", case).status == "skipped"
+    assert only("CD113", case).title == "The toolkit's stub comes first instead of the driver's libcuda"
 
 
 def test_libcuda_that_lies_where_nobody_looks() -> None:
