@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cudnn_doctor import __version__
+from cudnn_doctor.console import Progress, emit, remark, run, screen
 from cudnn_doctor.options import (
     AllCudnn,
     AnswerFormat,
@@ -105,7 +104,7 @@ def check(
     if list_rules:
         from cudnn_doctor.render.rules import render_rules
 
-        _emit(render_rules())
+        emit(render_rules())
         return
     options = _options(
         env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix,
@@ -120,11 +119,14 @@ def check(
         facts = engine.load(replay) if replay else engine.gather(options, os.environ)
         report = engine.judge(facts, options, _today())
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
-        text = render(report, form, verbose=verbose, **_screen(no_color, output))
-        _emit(text, output, force)
+        text = render(report, form, verbose=verbose, **screen(no_color, output))
+        emit(text, output, force)
+        if fmt == "github" and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
+            with Path(summary).open("a", encoding="utf-8") as job:
+                job.write(render(report, "markdown"))
         return report.exit_code
 
-    _run(work, failure=3 if exit_style == "nagios" else 2)
+    run(work, failure=3 if exit_style == "nagios" else 2)
 
 
 @app.command()
@@ -155,10 +157,10 @@ def snapshot(
             from cudnn_doctor.redact import redact
 
             document, _ = redact(document)
-        _emit(encode(document).decode(), output, force)
+        emit(encode(document).decode(), output, force)
         return 0
 
-    _run(work)
+    run(work)
 
 
 @app.command()
@@ -190,11 +192,73 @@ def matrix(
         from cudnn_doctor.render.matrix import render_matrix
 
         found = answer(subject, name, load_matrix(matrix_file), driver=driver, gpu=gpu, python=python, system=system)
-        screen = _screen(no_color, output)
-        _emit(render_matrix(found, fmt, width=screen["width"]), output, force)
+        emit(render_matrix(found, fmt, width=screen(no_color, output)["width"]), output, force)
         return 1 if found.verdict == "problem" else 0
 
-    _run(work)
+    run(work)
+
+
+@app.command()
+def reproduce(
+    env: Env = None,
+    scenario: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this state; repeatable.")] = None,
+    list_states: Annotated[bool, typer.Option("--list", help="Print every state and stop.")] = False,
+    cudnn: Annotated[
+        str | None, typer.Option(metavar="PATH", help="libcudnn.so.N, its folder, or all; default: what would win.")
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Also states that fault a context: they leave an Xid.")
+    ] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Also states that fill the device memory.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Fill the memory although others use the GPU.")] = False,
+    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each state; flaky ones show all.")] = 1,
+    from_log: Annotated[
+        list[Path] | None, typer.Option("--from", metavar="LOG", help="Only states that could explain this log.")
+    ] = None,
+    device: Device = None,
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all of it.")] = 60.0,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="What each state shows and printed.")] = False,
+    fmt: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
+    output: Output = None,
+    force: Force = False,
+    no_color: NoColor = False,
+) -> None:
+    """Make every known way to a cuDNN stream error on live handles, and say which happen here.
+
+    \b
+    Examples:
+      cudnn-doctor reproduce
+      cudnn-doctor reproduce --cudnn all --faults
+      cudnn-doctor reproduce --scenario after-fork --repeat 10
+      cudnn-doctor reproduce --from train.log
+    """
+
+    def work() -> int:
+        from cudnn_doctor.render.reproduce import progress_line, render_list, render_reproduction
+
+        if list_states:
+            emit(render_list(**screen(no_color, output)), output, force)
+            return 0
+        from cudnn_doctor import engine
+        from cudnn_doctor.reproduce.command import Wanted, reproduce_here
+        from cudnn_doctor.reproduce.types import Request
+
+        request = Request(
+            states=tuple(scenario or ()), faults=faults, memory=memory, yes=yes, repeat=repeat, timeout=timeout
+        )  # fmt: skip
+        wanted = Wanted(request=request, cudnn=cudnn, devices=tuple(device or ()), logs=tuple(from_log or ()))
+        patient = engine.find_patient(_options(env=env), os.environ)
+        with Progress() as bar:
+            document = reproduce_here(wanted, patient, os.environ, lambda *p: bar.show(progress_line(*p)))
+        if fmt == "json":
+            from cudnn_doctor.model import encode
+
+            emit(encode(document).decode(), output, force)
+        else:
+            emit(render_reproduction(document, verbose=verbose, **screen(no_color, output)), output, force)
+        return document.exit_code
+
+    run(work)
 
 
 @app.command()
@@ -225,7 +289,7 @@ def engines(
 
     def work() -> int:
         from cudnn_doctor.engine import bench
-        from cudnn_doctor.engines.run import run
+        from cudnn_doctor.engines.run import run as examine
         from cudnn_doctor.engines.types import EngineOptions
         from cudnn_doctor.render.engines import progress_line, render_engines
         from cudnn_doctor.rules.engines import findings
@@ -235,17 +299,65 @@ def engines(
             cudnn=path, preload=preload, device=device, operations=tuple(op or ()), data_types=tuple(dtype or ()),
             engines=tuple(engine or ()), max_plans=max_plans, quick=quick, timeout=timeout,
         )  # fmt: skip
-        with _Progress() as bar:
-            report = run(wanted, lambda p: bar.show(progress_line(p)))
+        with Progress() as bar:
+            report = examine(wanted, lambda p: bar.show(progress_line(p)))
         if fmt == "json":
             from cudnn_doctor.model import encode
 
-            _emit(encode(report).decode(), output, force)
+            emit(encode(report).decode(), output, force)
         else:
-            _emit(render_engines(report, findings(report), **_screen(no_color, output)), output, force)
+            emit(render_engines(report, findings(report), **screen(no_color, output)), output, force)
         return report.exit_code
 
-    _run(work)
+    run(work)
+
+
+@app.command()
+def explain(
+    what: Annotated[
+        list[str], typer.Argument(metavar="FILE...|-|CODE", help="Logs of one case, - for stdin, or a code.")
+    ],
+    separate: Annotated[bool, typer.Option("--separate", help="A case for each file.")] = False,
+    snapshot_file: Annotated[
+        str | None, typer.Option("--snapshot", metavar="FILE", help="Facts of the machine that wrote the log.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", help="The log is from this machine: read its facts too.")] = False,
+    env: Env = None,
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for reading.")] = 60.0,
+    fmt: AnswerFormat = "text",
+    output: Output = None,
+    force: Force = False,
+    no_color: NoColor = False,
+) -> None:
+    """Read a log or ticket and name the root cause, or say what to ask.
+
+    Every answer exits 0, an undetermined one too; 2 when there is nothing that can be read.
+
+    \b
+    Examples:
+      cudnn-doctor explain train.log
+      dmesg | cudnn-doctor explain - train.log.gz
+      cudnn-doctor explain 7
+      cudnn-doctor explain CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH
+    """
+
+    def work() -> int:
+        from cudnn_doctor import explaining
+
+        facts = None
+        if snapshot_file or here:
+            from cudnn_doctor import engine
+
+            options = _options(env=env, live=False)
+            facts = engine.load(snapshot_file) if snapshot_file else engine.gather(options, os.environ)
+        text = explaining.answer(
+            what, fmt, separate=separate, snapshot=facts.snapshot if facts else None, timeout=timeout,
+            **screen(no_color, output),
+        )  # fmt: skip
+        emit(text, output, force)
+        return 0
+
+    run(work)
 
 
 @app.command()
@@ -291,23 +403,20 @@ def report(
             options=options, replay=replay, logs=tuple(log or ()), states=with_states, engines=with_engines,
             redact=not no_redact,
         )  # fmt: skip
-        with _Progress() as bar:
+        with Progress() as bar:
             made = ticket.make(request, os.environ, _today(), bar.show)
         if show_redactions:
             for r in made.redactions:
-                _remark(f"{r.kind}: {r.original!r} became {r.replacement!r}, {r.count} times")
+                remark(f"{r.kind}: {r.original!r} became {r.replacement!r}, {r.count} times")
         content = report_file.document(form, made.report, explanation=made.explanation, logs=made.logs)
         if output is None:
-            _emit(content.decode())
+            emit(content.decode())
         else:
             report_file.write(output, content, force=force)
-            _remark(f"written to {output}; {made.report.verdict}: {made.report.reason}")
+            remark(f"written to {output}; {made.report.verdict}: {made.report.reason}")
         return made.report.exit_code
 
-    _run(work)
-
-
-# ---------------------------------------------------------------- shared by the commands
+    run(work)
 
 
 def _today() -> date:
@@ -316,92 +425,10 @@ def _today() -> date:
     return datetime.now(timezone.utc).date()
 
 
-class _Progress:
-    """One line on stderr that is written over; nothing where stderr is no terminal."""
-
-    def __init__(self) -> None:
-        self._on = sys.stderr.isatty()
-
-    def show(self, line: str) -> None:
-        if self._on:
-            sys.stderr.write(f"\r\033[K{line}")
-            sys.stderr.flush()
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.show("")
-
-
 def _options(**wanted: object) -> Options:
     from cudnn_doctor.engine import Options
 
     return Options(**wanted)  # type: ignore[arg-type]  # typer has checked each one
-
-
-class _Screen(TypedDict):
-    """What a renderer needs to know of the place where its text will be read."""
-
-    width: int
-    color: bool
-    encoding: str
-
-
-def _screen(no_color: bool, output: Path | None) -> _Screen:
-    import shutil
-
-    terminal = output is None and sys.stdout.isatty()
-    color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = min(200, max(40, shutil.get_terminal_size((100, 24)).columns))
-    encoding = "utf-8" if output else (sys.stdout.encoding or "ascii")
-    return {"width": width, "color": color, "encoding": encoding}
-
-
-def _emit(text: str, output: Path | None = None, force: bool = False) -> None:
-    """The report: to `output`, else to stdout, whatever the stream's encoding can say."""
-    if output is not None:
-        from cudnn_doctor.report_file import write
-
-        write(output, text, force=force)
-        _remark(f"written to {output}")
-        return
-    encoding = sys.stdout.encoding or "ascii"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
-
-
-def _remark(text: str) -> None:
-    sys.stderr.write(f"cudnn-doctor: {text}\n")
-
-
-def _run(work: Callable[[], int], *, failure: int = 2) -> NoReturn:
-    """Runs a command to its exit code; an error of the user's or of ours is one line on stderr and `failure`."""
-    from cudnn_doctor.engine import UsageError
-
-    try:
-        code = work()
-    except BrokenPipeError:  # `| head`: the reader has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = failure
-    except KeyboardInterrupt:
-        _remark("interrupted")
-        code = failure
-    except (UsageError, OSError, ValueError) as e:
-        _remark(str(e))
-        code = failure
-    except Exception as e:
-        where = _last_frame(e)
-        _remark(f"internal error: {type(e).__name__}: {e} ({where}). Please report it with this line.")
-        code = failure
-    raise SystemExit(code)
-
-
-def _last_frame(error: BaseException) -> str:
-    frame, last = error.__traceback__, None
-    while frame:
-        last, frame = frame, frame.tb_next
-    return f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}" if last else "no frame"
 
 
 def main() -> None:

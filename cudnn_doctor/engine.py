@@ -74,17 +74,28 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     """
     from cudnn_doctor import probe
     from cudnn_doctor.probe.cudnn_copies import with_answers
+    from cudnn_doctor.probe.driver import with_init
 
     patient = find_patient(options, environ)
     live = _Live(options, environ)
-    snapshot = probe.collect(patient, environ, on_libraries=live.start)
+
+    def begin(libraries: Libraries) -> None:
+        live.start(libraries)
+        if live.devices:
+            _prepare(options)
+
+    try:
+        snapshot = probe.collect(patient, environ, timeout=options.timeout, on_libraries=begin)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
     if snapshot.driver.libcuda:
         live.ask_driver()
-    if live.devices:
-        _prepare(options)
     live.join()
-    driver = msgspec.structs.replace(snapshot.driver, init=live.driver)
-    snapshot = msgspec.structs.replace(snapshot, driver=driver, cudnn=with_answers(snapshot.cudnn, live.answers))
+    snapshot = msgspec.structs.replace(
+        snapshot,
+        driver=with_init(snapshot.driver, live.driver),
+        cudnn=with_answers(snapshot.cudnn, live.answers),
+    )
     return Facts(snapshot=snapshot, scenarios=live.results)
 
 
@@ -286,6 +297,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
         tool=tool(loaded[0].checked_on if loaded else ""),
         verdict=verdict,
         exit_code=exits.exit_code(verdict, findings, options.exit_style),
+        fail_on=options.fail_on,
         reason=reason,
         findings=findings,
         scenarios=facts.scenarios,

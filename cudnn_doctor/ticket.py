@@ -64,6 +64,8 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     for document in (report, explanation):
         if document is not None:
             redactor.learn(document)
+    for log in logs:
+        redactor.learn(log.text)
     clean = redactor.struct(report)
     told = redactor.struct(explanation) if explanation is not None else None
     logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.log(a.text)) for a in logs)

@@ -56,16 +56,22 @@ def collect(
     environ: Mapping[str, str],
     *,
     root: Path = Path("/"),
+    timeout: float = 10.0,
     on_libraries: Callable[[Libraries], None] = lambda _: None,
 ) -> Snapshot:
-    """All facts but those that need a child process. Raises nothing: what fails is in `Snapshot.failures`."""
+    """All facts but those of the live children. What a probe raises is in `Snapshot.failures`.
+
+    NVML is asked in a child of its own, `timeout` seconds at most. `on_libraries` is called while that child works.
+    """
+    from cudnn_doctor.probe.nvml_session import NvmlSession
+
     guard = _Guard()
-    libraries, packages, overwrites = _libraries(guard, patient, environ, root)
-    on_libraries(libraries)
+    with NvmlSession(root, environ, timeout_s=timeout) as nvml:
+        libraries, packages, overwrites = _libraries(guard, patient, environ, root)
+        on_libraries(libraries)
 
-    from cudnn_doctor.probe import driver, gpus, host, kernel_log
+        from cudnn_doctor.probe import driver, gpus, host, kernel_log
 
-    with gpus.NvmlSession() as nvml:
         return Snapshot(
             taken_at=_now(),
             patient=patient,

@@ -1,0 +1,56 @@
+"""The whole of `explain`: a code or logs in, text in the wanted form out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from cudnn_doctor.model import Snapshot
+
+Form = Literal["text", "json", "markdown"]
+
+
+def answer(
+    what: Sequence[str],
+    form: Form,
+    *,
+    separate: bool = False,
+    snapshot: Snapshot | None = None,
+    timeout: float = 60.0,
+    width: int = 100,
+    color: bool = False,
+    encoding: str = "utf-8",
+) -> str:
+    """What is known of a code, where `what` is one and no file of that name exists; else what the logs tell.
+
+    Raises:
+        ValueError: a code that nobody knows, or a source that cannot be read.
+    """
+    if len(what) == 1 and what[0] != "-" and not os.path.lexists(what[0]):
+        from cudnn_doctor.explain.code import explain_code, is_code
+
+        if is_code(what[0]):
+            found = explain_code(what[0])
+            if form == "json":
+                from cudnn_doctor.model import encode
+
+                return encode(found).decode()
+            from cudnn_doctor.render.code import render_code
+
+            return render_code(found, width=width, color=color and form == "text", encoding=encoding)
+    from cudnn_doctor import explain
+
+    if form == "json":
+        cases = [[w] for w in what] if separate else [what]
+        answers = [explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
+        return json.dumps(answers if separate else answers[0], indent=2, ensure_ascii=False) + "\n"
+    from cudnn_doctor.render.explain import render_explanation
+
+    if separate:
+        told = explain.explain_each(what, snapshot=snapshot, timeout=timeout)
+    else:
+        told = [explain.explain(what, snapshot=snapshot, timeout=timeout)]
+    return "\n".join(render_explanation(e, form, width=width, color=color, encoding=encoding) for e in told)

@@ -1,0 +1,53 @@
+"""The whole of `reproduce`: what there is to run on, the states, the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cudnn_doctor.model import Base
+from cudnn_doctor.reproduce.gather import gather
+from cudnn_doctor.reproduce.report import report
+from cudnn_doctor.reproduce.run import Progress, run_states
+from cudnn_doctor.reproduce.types import Reproduction, Request
+
+if TYPE_CHECKING:
+    from cudnn_doctor.model import Patient
+
+
+class Wanted(Base, frozen=True, kw_only=True):
+    """A request with what it is to run on."""
+
+    request: Request = Request()
+    cudnn: str | None = None  # a path, "all", or None for what would win
+    devices: tuple[int, ...] = ()  # CUDA ordinals; empty for all
+    logs: tuple[Path, ...] = ()  # run only states that could explain these
+
+
+def reproduce_here(
+    wanted: Wanted, patient: Patient, environ: Mapping[str, str], progress: Progress | None = None
+) -> Reproduction:
+    """Runs the states on this machine.
+
+    Raises:
+        ValueError: no GPU, no cuDNN, a state that there is not, or a log that cannot be read.
+    """
+    request = wanted.request
+    explanation = None
+    if wanted.logs:
+        from cudnn_doctor.explain import explain
+        from cudnn_doctor.reproduce.fit import states_for
+
+        explanation = explain(wanted.logs)
+        request = msgspec.structs.replace(request, states=states_for(explanation))
+    bench = gather(patient, environ, wanted.cudnn, wanted.devices, users=request.faults or request.memory)
+    results = run_states(request, bench.copies, bench.devices, bench.mps, environ, progress)
+    document = report(results, bench.copies, bench.devices)
+    if explanation is not None:
+        from cudnn_doctor.reproduce.fit import with_agreements
+
+        document = with_agreements(document, explanation)
+    return document
