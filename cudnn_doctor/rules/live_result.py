@@ -104,6 +104,10 @@ def cause_fixes(causes: tuple[str, ...], verify: str) -> list[Fix]:
     table = {entry["id"]: entry for entry in knowledge("causes")}
     fixes = []
     for cause in causes[:2]:
+        if cause == "cudnn-sublibs-mixed":  # another rule names the file and the package of this very machine
+            text = "See which sub-library is foreign or missing here, and what brings it in."
+            fixes.append(fix(text, "cudnn-doctor check --only CD306 --only CD307", verify=verify))
+            continue
         general = next((f for f in table[cause]["fixes"] if not f.get("for")), None)
         if general:
             fixes.append(fix(f"{general['text']}.".replace("..", "."), general.get("command", ""), verify=verify))

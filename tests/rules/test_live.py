@@ -165,6 +165,14 @@ def test_what_cudnn_itself_says_and_how_much_memory_was_free() -> None:
     assert "139.8 GiB free" in [e.value for e in finding.evidence]
 
 
+def test_a_version_mismatch_points_at_the_rule_that_names_the_file() -> None:
+    """As on an H200 with libcudnn_ops.so.9 of 9.1 before the wheel's own 9.19."""
+    name = "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"
+    finding = only("CD606", live(steps=live_steps(fails="cudnnSetStream", status=1002, name=name)))
+    assert finding.title == f"cudnnSetStream answers 1002 {name}"
+    assert finding.fixes[0].command == "cudnn-doctor check --only CD306 --only CD307"
+
+
 def with_note(name: str, value: Any, detail: str = "") -> Case:
     return live(steps=tuple(Step(call=name, value=value, detail=detail) if s.call == name else s for s in live_steps()))
 
