@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudnn_doctor.knowledge.visible import visible_devices
 from cudnn_doctor.model import CudnnCopy, Known, Resolution, value_or
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def devices_to_check(environ: Mapping[str, str], wanted: Sequence[int] = (), roo
     nodes = [p.name for p in (root / "dev").glob("nvidia*")] if (root / "dev").is_dir() else []
     count = sum(1 for n in nodes if re.fullmatch(r"nvidia\d+", n)) or int((root / "dev/dxg").exists())
     listed = environ.get("CUDA_VISIBLE_DEVICES")
-    seen = tuple(range(count if listed is None else min(count, visible(listed, count))))
+    seen = tuple(range(count if listed is None else visible(listed, _uuids(root, count))))
     missing = [d for d in wanted if d not in seen]
     if missing and count:
         raise ValueError(
@@ -38,15 +39,23 @@ def devices_to_check(environ: Mapping[str, str], wanted: Sequence[int] = (), roo
     return tuple(d for d in seen if not wanted or d in wanted)
 
 
-def visible(listed: str, count: int) -> int:
-    """How many devices CUDA_VISIBLE_DEVICES leaves of `count`."""
-    shown: list[str] = []
-    for entry in (e.strip() for e in listed.split(",")):
-        is_index = entry.isdigit() and int(entry) < count
-        if not (is_index or re.match(r"(GPU|MIG)-", entry)) or entry in shown:
-            break
-        shown.append(entry)
-    return len(shown)
+def visible(listed: str, uuids: Sequence[str]) -> int:
+    """How many devices CUDA_VISIBLE_DEVICES leaves of those with these UUIDs ("" where one is not known).
+
+    Slices, and UUIDs that nobody could read, are believed: the child will hear what CUDA thinks of them.
+    """
+    if "MIG-" in listed or ("GPU-" in listed and not all(uuids)):
+        return len(listed.split(","))
+    return len(visible_devices(listed, uuids).devices)
+
+
+def _uuids(root: Path, count: int) -> list[str]:
+    """UUIDs by the kernel module's own files, in the order of the bus; CUDA's order for cards of one kind."""
+    found = []
+    for information in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
+        text = information.read_text(errors="replace")
+        found.append(next((line.split()[-1] for line in text.splitlines() if line.startswith("GPU UUID")), ""))
+    return found if len(found) == count else [""] * count
 
 
 def choose_copies(libraries: Libraries, *, everything: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from cudnn_doctor.model import Absent, Gpu, GpuProcess, Known, known
 from cudnn_doctor.probe.nvml import Nvml, absent_code, convert, text
 from cudnn_doctor.probe.nvml_session import NvmlSession
-from cudnn_doctor.probe.processes import command_name
+from cudnn_doctor.probe.processes import command_name, parent_of
 from cudnn_doctor.probe.roots import ROOT
 
 __all__ = ["NvmlSession", "probe_gpus", "read_gpu", "unreadable"]
@@ -186,7 +187,8 @@ def _processes(nvml: Nvml, handle: Known[Any], root: Path) -> Known[tuple[GpuPro
     found: list[GpuProcess] = []
     for kind in ("mps", "compute", "graphics"):
         # The pids of one list stay: with MIG a process may hold several slices, each with its memory.
-        fresh = [p for p in lists[kind] if int(p.pid) not in seen]
+        # Children of the doctor that work beside this one are no users of the GPU.
+        fresh = [p for p in lists[kind] if int(p.pid) not in seen and parent_of(root, int(p.pid)) != os.getppid()]
         seen.update(int(p.pid) for p in fresh)
         found.extend(_process(nvml, p, kind, root) for p in fresh)
     return known(tuple(found), "NVML process lists")

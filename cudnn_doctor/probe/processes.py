@@ -21,6 +21,14 @@ def command_name(root: Path, pid: int) -> Known[str] | Absent:
     return linux_fact(lambda: known(read(root, path).strip(), path))
 
 
+def parent_of(root: Path, pid: int) -> int | None:
+    """The parent's PID; None where it cannot be read, as for a process that has ended."""
+    try:
+        return int(read(root, f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def probe_mps(root: Path = ROOT, environ: Mapping[str, str] | None = None) -> Known[bool] | Absent:
     """Whether CUDA here would become a client of MPS: the control daemon's pipe is there and so is the daemon.
 

@@ -46,10 +46,24 @@ def test_a_device_that_is_hidden_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("listed", "count"),
-    [("", 0), ("-1", 0), ("0", 1), ("1,0", 2), ("0,2,1", 1), ("0,0", 1), ("GPU-aa,1", 2), ("MIG-x", 1), ("foo,0", 0)],
+    [
+        *[("", 0), ("-1", 0), ("0", 1), ("1,0", 2), ("0,2,1", 1), ("0,0", 0), ("foo,0", 0), ("0;1", 1)],
+        *[("GPU-aa", 1), ("GPU-aa,1", 2), ("GPU-cc", 0), ("MIG-x", 1)],
+    ],
 )
-def test_the_list_ends_at_the_first_entry_that_is_no_device(listed: str, count: int) -> None:
-    assert visible(listed, 2) == count
+def test_the_list_is_read_as_cuda_reads_it(listed: str, count: int) -> None:
+    assert visible(listed, ["GPU-aa", "GPU-bb"]) == count
+
+
+def test_uuids_come_from_the_kernel_module_and_are_believed_without_it(tmp_path: Path) -> None:
+    root = devices(tmp_path, "nvidia0", "nvidia1")
+    assert devices_to_check({"CUDA_VISIBLE_DEVICES": "GPU-cc"}, root=root) == (0,)
+    for i, uuid in enumerate(("GPU-aa", "GPU-bb")):
+        folder = root / f"proc/driver/nvidia/gpus/0000:0{i}:00.0"
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(f"Model: \t\t NVIDIA H200\nGPU UUID: \t {uuid}\n")
+    assert devices_to_check({"CUDA_VISIBLE_DEVICES": "GPU-cc"}, root=root) == ()
+    assert devices_to_check({"CUDA_VISIBLE_DEVICES": "GPU-bb"}, root=root) == (0,)
 
 
 def copy(path: str, major: int) -> CudnnCopy:

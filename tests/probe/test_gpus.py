@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -294,3 +295,11 @@ def test_processes_of_an_older_driver() -> None:
     (gpu,) = gpus(answers)
     assert isinstance(gpu.processes, Known)
     assert [p.pid for p in gpu.processes.value] == [10]
+
+
+def test_children_of_the_doctor_are_no_users_of_the_gpu(tmp_path: Path) -> None:
+    put(tmp_path, {"/proc/10/stat": f"10 (python3) S {os.getppid()} 10 10", "/proc/11/stat": "11 (python3) S 1 11 11"})
+    answers = h200(nvmlDeviceGetComputeRunningProcesses=[process(10, 1), process(11, 2)])
+    (gpu,) = gpus(answers, tmp_path)
+    assert isinstance(gpu.processes, Known)
+    assert [p.pid for p in gpu.processes.value] == [11]
