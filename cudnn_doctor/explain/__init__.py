@@ -40,9 +40,7 @@ def answer(
     return explain_case(sources, snapshot=snapshot, timeout=timeout)
 
 
-def explain(
-    sources: Sequence[Source], *, snapshot: Snapshot | None = None, timeout: float = TIMEOUT
-) -> Explanation:
+def explain(sources: Sequence[Source], *, snapshot: Snapshot | None = None, timeout: float = TIMEOUT) -> Explanation:
     """As `answer`, typed.
 
     Raises:

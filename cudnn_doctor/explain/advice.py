@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from cudnn_doctor.explain.compare import dotted
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.facts import Extract
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.rank import Ranking
-from cudnn_doctor.explain.tokens import Tokens, dotted
+from cudnn_doctor.explain.tokenset import Tokens
 from cudnn_doctor.knowledge.versions import below, numbers
 
 MAX_FIXES = 3
@@ -102,7 +103,8 @@ def doubts(document: Document, extract: Extract, knowledge: dict[str, Any]) -> l
         major = numbers(dotted(stated.value))[0]
         limit = numbers(newest["cuda" if key == "cuda" else "cudnn"])[0]
         if major > limit:
-            found.append(f"{name} {stated.value} is stated, but no {name} {major} is known; which version is it really?")
+            found.append(f"{name} {stated.value} is stated, but no {name} {major} is known; which is it really?")
         elif years and major in table and max(years) < table[major]:
-            found.append(f"{name} {stated.value} is stated in a log of {max(years)}; {name} {major} came in {table[major]}")
+            came = table[major]
+            found.append(f"{name} {stated.value} is stated in a log of {max(years)}; {name} {major} came in {came}")
     return found

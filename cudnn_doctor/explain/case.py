@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cudnn_doctor.explain import advice, document, facts, rank, scan, signatures, sources, tokens
+from cudnn_doctor.explain import advice, compare, document, facts, rank, scan, signatures, sources, tokens
 from cudnn_doctor.explain.errors import InputError
 from cudnn_doctor.explain.knowledge import load
+from cudnn_doctor.explain.tokenset import Tokens
 
 if TYPE_CHECKING:
     from cudnn_doctor.explain import Source
@@ -139,13 +140,13 @@ def _facts(text: document.Document, extract: facts.Extract) -> dict[str, str]:
             at = line.lower().find(value)
             value = line[at : at + len(value)] if at >= 0 and len(line.lower()) == len(line) else value
         if key.startswith("cudnn"):
-            value = tokens.dotted(value)
+            value = compare.dotted(value)
         values[key] = value.strip()
     return values
 
 
 def _cause(
-    text: document.Document, candidate: rank.Candidate, stated: dict[str, str], signs: tokens.Tokens,
+    text: document.Document, candidate: rank.Candidate, stated: dict[str, str], signs: Tokens,
     knowledge: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     evidence: dict[int, dict[str, Any]] = {}
@@ -167,7 +168,7 @@ def _unknown(knowledge: dict[str, Any]) -> dict[str, Any]:
 
 def _shown(
     cause: str, candidate: rank.Candidate, evidence: list[dict[str, Any]], stated: dict[str, str],
-    signs: tokens.Tokens, knowledge: dict[str, Any],
+    signs: Tokens, knowledge: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     known = knowledge["causes"][cause]
     return {

@@ -44,7 +44,8 @@ _PREFIXES = (
     ("[pod/", r"\[pod/[\w./-]{1,160}\]\s?"),  # kubectl
     ("Z std", r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)\sstd(?:out|err)\s[FP]\s"),  # cri
     ("Z ", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}Z\s"),  # docker
-    ("]: ", r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d(?:\.\d+)?\s[\w.-]{1,64}\s[\w./@:-]{1,80}(?:\[\d+\])?:\s"),  # journald
+    # journald and syslog
+    ("]: ", r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d(?:\.\d+)?\s[\w.-]{1,64}\s[\w./@:-]{1,80}(?:\[\d+\])?:\s"),
     ("]: ", r"\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d)\s[\w.-]{1,64}\s[\w./@-]{1,80}\[\d+\]:\s"),
     ("kernel: ", r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d\s[\w.-]{1,64}\skernel:\s(?:\[[\s\d.]{5,16}\]\s)?"),
     (": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[default\d\]|\[\d{1,4}\]):\s(?=\S)"),  # srun -l, torchrun

@@ -17,9 +17,7 @@ from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import WRAPPED, Event
 from cudnn_doctor.explain.stated import FactLine, Stated
 
-_VERSION = (
-    r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
-)
+_VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
 _BETWEEN = (
     r"(?:[\s\"'`:=|(,@v\[-]|\.__version__\)?|[^\x00-\x7f]|version|c\+\+|api|gpu|ver\.?|used|is|was|release|from|pip"
     r"|installed|nightly)*"
@@ -160,23 +158,23 @@ def _mention(entry: dict[str, Any], whole: str, text: dict[int, str]) -> tuple[f
 def _framework_version(lines: list[FactLine], words: str) -> Iterator[Stated]:
     pattern = rx(rf"(?<![\w/.\\-])(?:{words})({_BETWEEN})({_VERSION}|nightly)")
     seen = False
-    for line, after in zip(lines, lines[1:], strict=False):
+    for line, after in zip(lines, lines[1:], strict=False):  # noqa: RUF007 - itertools costs an import
         if "__version__" in line.text and rx(_PRINTED).search(line.text):
-            if match := rx(rf"\W{{0,3}}({_VERSION})").match(after.text):
+            match = rx(rf"\W{{0,3}}({_VERSION})").match(after.text)
+            if match:
                 seen = True
-                yield Stated(match[1], after.index)
+                yield Stated(match[1], after.place)
     for line in lines:
         for match in pattern.finditer(line.text):
             if not rx(_OTHER_SUBJECT).search(line.text[match.start() : match.start(2)].split(":")[0]):
                 seen = True
-                yield Stated(match[2], line.index)
+                yield Stated(match[2], line.place)
     if seen:
         return
     loose = rx(rf"(?<![\w/.\\-])(?:{words})[- =:]{{0,2}}(\d{{1,2}}(?:\.\d+)?)(?![\d.])")
+    nightly = rx(rf"(?:{words})[^\n]{{0,40}}nightly|nightly[^\n]{{0,30}}(?:{words})")
     for line in lines:
-        if match := loose.search(line.text):
-            yield Stated(match[1], line.index)
-        elif "nightly" in line.text and rx(
-            rf"(?:{words})[^\n]{{0,40}}nightly|nightly[^\n]{{0,30}}(?:{words})"
-        ).search(line.text):
-            yield Stated("nightly", line.index)
+        if found := loose.search(line.text):
+            yield Stated(found[1], line.place)
+        elif nightly.search(line.text):
+            yield Stated("nightly", line.place)

@@ -59,7 +59,7 @@ _BARE_SYSTEMS = frozenset({"linux", "windows", "win64", "win32"})
 
 
 def gpus(document: Document, lines: list[FactLine], events: list[Event]) -> Iterator[Stated]:
-    """GPUs that logs name, then those of people: the one that is said to be theirs before others, never one that works."""
+    """GPUs that logs name, then those of people: what is said to be theirs before others, never one that works."""
     elsewhere = {e.line for e in events if e.id == "other-gpu-works"}
     prose: list[tuple[int, Stated]] = []
     fine: set[str] = set()
@@ -71,12 +71,12 @@ def gpus(document: Document, lines: list[FactLine], events: list[Event]) -> Iter
             yield from _logged(line)
         for name, start, exact in _named(document, line):
             before, after = text[max(0, start - 32) : start], text[start + len(name) : start + len(name) + 32]
-            if rx(_WORKS_AFTER).match(after) or (line.index in elsewhere and rx(_WORKS_BEFORE).search(before)):
+            if rx(_WORKS_AFTER).match(after) or (line.place in elsewhere and rx(_WORKS_BEFORE).search(before)):
                 fine.add(_key(name))
             mine = rx(_MINE).search(before) or rx(_FAILS_AFTER).match(after)
-            prose.append(((2 if mine else 0) + exact, Stated(name, line.index)))
+            prose.append(((2 if mine else 0) + exact, Stated(name, line.place)))
     if not prose:
-        yield from (Stated(m[0].strip(), n.index) for n in lines for m in rx(_OTHER_VENDOR).finditer(n.text))
+        yield from (Stated(m[0].strip(), n.place) for n in lines for m in rx(_OTHER_VENDOR).finditer(n.text))
     others = [p for p in prose if _key(p[1].value) not in fine] or prose
     for _, stated in sorted(others, key=lambda p: -p[0]):
         yield stated
@@ -86,7 +86,7 @@ def _logged(line: FactLine) -> Iterator[Stated]:
     for match in rx(_LOGGED).finditer(line.text):
         name = next(g for g in match.groups() if g).strip()
         if rx(r"\d|titan|orin|xavier|thor").search(name) and not name.startswith(("conv", "model", "layer")):
-            yield Stated(name, line.index)
+            yield Stated(name, line.place)
 
 
 def _named(document: Document, line: FactLine) -> Iterator[tuple[str, int, bool]]:
@@ -98,7 +98,7 @@ def _named(document: Document, line: FactLine) -> Iterator[tuple[str, int, bool]
     for pattern, exact in patterns:
         for match in rx(pattern).finditer(text):
             name = next((g for g in match.groups() if g), match[0]).strip(" -")
-            if len(name) >= 4 or name.upper() in document.lines[line.index].text:  # "p4", "a10" are words as well
+            if len(name) >= 4 or name.upper() in document.lines[line.place].text:  # "p4", "a10" are words as well
                 yield name, text.find(name, match.start()), exact
 
 
@@ -120,6 +120,6 @@ def systems(lines: list[FactLine], patterns: list[str]) -> Iterator[Stated]:
                 continue
             if match := bounded.search(line.text):
                 name = match[0].strip(" -(")
-                ranked.append((name in _BARE_SYSTEMS, line.index, match.start(), Stated(name, line.index)))
+                ranked.append((name in _BARE_SYSTEMS, line.place, match.start(), Stated(name, line.place)))
     for *_, stated in sorted(ranked, key=lambda r: r[:3]):
         yield stated

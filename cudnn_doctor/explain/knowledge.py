@@ -11,7 +11,8 @@ import re
 from functools import cache
 from typing import Any
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "knowledge", "explain.json")  # noqa: PTH118, PTH120 - pathlib costs 6 ms
+# Strings, no pathlib: its import takes longer than reading the file.
+FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "knowledge", "explain.json")
 
 
 @cache
@@ -91,7 +92,8 @@ def _tables() -> dict[str, Any]:
 
     for tf in matrix.tensorflow:
         cuda = tf.wheel_cuda or tf.cuda
-        wheels["tensorflow"][tf.version] = {"cuda": cuda, "cudas": [cuda] if cuda else [], "serves": serves(tf.capabilities)}
+        served = serves(tf.capabilities)
+        wheels["tensorflow"][tf.version] = {"cuda": cuda, "cudas": [cuda] if cuda else [], "serves": served}
     for torch in matrix.torch:
         variants = [v for v in matrix.torch_variants if within(torch.version, v.first, v.last)]
         each = [serves(torch.capabilities), *(serves(v.capabilities) for v in variants)]

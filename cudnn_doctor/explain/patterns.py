@@ -1,4 +1,4 @@
-"""Regular expressions compiled on first use: most texts need few of them, and compiling all costs more than a ticket."""
+"""Regular expressions compiled on first use: a text needs few of them, and compiling all costs more than a ticket."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Adds up the points of ranking.yaml and decides: a cause, several possible ones, nothing wrong, or not cuDNN at all."""
+"""Adds up the points of ranking.yaml and decides: a cause, several possible ones, nothing wrong, or not cuDNN."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudnn_doctor.explain.tokens import Tokens
+from cudnn_doctor.explain.tokenset import Tokens
+
 if TYPE_CHECKING:
     from cudnn_doctor.explain.types import Confidence, Verdict
 
@@ -38,7 +39,8 @@ def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
     """The verdict and the causes in order."""
     candidates = _points(tokens, knowledge["ranking"]["rules"])
     limits = knowledge["ranking"]
-    if not any(token.startswith("kind:") and token != "kind:noise" for token in tokens) and not candidates:
+    kinds = {sign for sign in tokens if sign.startswith("kind:")}
+    if not candidates and not kinds - {"kind:noise"}:
         return _quiet(tokens)
     if _foreign(tokens):
         return Ranking("not-cudnn", ())
@@ -66,11 +68,12 @@ def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
             continue
         lines = tuple(dict.fromkeys(line for t in (*when, *present) for line in tokens[t][:2]))
         sign = Sign(rule["points"], rule["because"], lines)
-        found.setdefault(rule["cause"], []).append((rule["points"], rule.get("decisive", False), rule.get("role", ""), sign))
-    for token, lines_of in tokens.items():
-        if token.startswith("found:"):
+        hit = (rule["points"], rule.get("decisive", False), rule.get("role", ""), sign)
+        found.setdefault(rule["cause"], []).append(hit)
+    for name, lines_of in tokens.items():
+        if name.startswith("found:"):
             sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", tuple(lines_of[:2]))
-            found.setdefault(token.removeprefix("found:"), []).append((OWN_FINDING, True, "", sign))
+            found.setdefault(name.removeprefix("found:"), []).append((OWN_FINDING, True, "", sign))
     candidates = []
     for cause, hits in found.items():
         hits.sort(key=lambda h: -h[0])
@@ -93,12 +96,11 @@ def _quiet(tokens: Tokens) -> Ranking:
     """Nothing failed in the text: noise alone, or a complaint without any sign."""
     complaint = ("fails" in tokens or "traceback" in tokens) and "works-anyway" not in tokens
     if "kind:noise" in tokens:
-        noise = Candidate(
-            "harmless-noise", 5, not complaint, "noise", (Sign(5, "this line has no effect", tuple(tokens["kind:noise"][:3])),),
-            "possible" if complaint else "confirmed",
-        )  # fmt: skip
+        sign = Sign(5, "this line has no effect", tuple(tokens["kind:noise"][:3]))
+        confidence: Confidence = "possible" if complaint else "confirmed"
+        noise = Candidate("harmless-noise", 5, not complaint, "noise", (sign,), confidence)
         return Ranking("undetermined" if complaint else "no-problem", (noise,))
-    if "other" in tokens or "rocm" in tokens or "metal" in tokens or "python-error" in tokens or "host-memory" in tokens:
+    if {"rocm", "metal", "python-error", "host-memory"} & tokens.keys():
         return Ranking("not-cudnn", ())
     if "cudnn-named" in tokens or "gpu:named" in tokens or "opened-cuda" in tokens:
         good = "loaded-version" in tokens and not complaint

@@ -2,8 +2,8 @@
 
 A ticket (up to WHOLE bytes) is kept whole. Of a larger log the head, the tail and the lines that hold an error's exact
 spelling, with their neighbours, are kept; one pass of substring searches finds those, which is why a 1 GB log takes
-seconds and constant memory. Retyped errors are a matter of tickets: in the middle of a large log only the spelling of the
-software counts.
+seconds and constant memory. Retyped errors are a matter of tickets: in the middle of a large log only the spelling of
+the software counts.
 """
 
 from __future__ import annotations
@@ -87,9 +87,8 @@ def _tree(words: list[str]) -> str:
     """An alternation factored by common beginnings: the engine tries branches one after the other."""
     if words == [""]:
         return ""
-    branches = [
-        re.escape(first) + _tree([w[1:] for w in words if w[:1] == first]) for first in dict.fromkeys(w[:1] for w in words)
-    ]
+    letters = dict.fromkeys(w[:1] for w in words)
+    branches = [re.escape(letter) + _tree([w[1:] for w in words if w[:1] == letter]) for letter in letters]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 

@@ -1,7 +1,7 @@
 """Finds the wordings of signatures.yaml and statements.yaml in a document.
 
-A pattern is compiled only when one of its literals occurs, and runs only in a window around each occurrence: the cost is
-linear in the input and a hostile line cannot make an expression run away.
+A pattern is compiled only when one of its literals occurs, and runs only in a window around each occurrence: the cost
+is linear in the input and a hostile line cannot make an expression run away.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cudnn_doctor.explain.document import Document
+from cudnn_doctor.explain.patterns import rx
 
 BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
 MAX_PER_ANCHOR = 60  # occurrences looked at, of which the last third from the end of the document
 WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
 GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
-# Written "[^.\n]" in the YAML: a character of the same sentence. A dot inside a version ends none, nor does a line break
-# before a letter (text wrapped by hand).
+# Written "[^.\n]" in the YAML: a character of the same sentence. A dot inside a version ends none, nor does a line
+# break before a letter (text wrapped by hand).
 _SENTENCE = "[^.\\n]", r"(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_]))"
 _SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])| ")
 
@@ -47,7 +48,14 @@ class Event(NamedTuple):
 
 def compiled(pattern: str, between: str = r"[ \n]") -> re.Pattern[str]:
     """A signature's pattern with its spaces matching line breaks as well."""
-    pattern = _SPACE.sub(lambda m: (m[1].replace(" ", " \\n") if m[1][0] == "[" else m[1]) if m[1] else between, pattern)
+
+    def spaced(match: re.Match[str]) -> str:
+        other: str | None = match[1]  # an escape or a character class
+        if other is None:
+            return between
+        return other.replace(" ", " \\n") if other[0] == "[" else other
+
+    pattern = _SPACE.sub(spaced, pattern)
     return re.compile(pattern.replace(*_SENTENCE), re.MULTILINE)
 
 
@@ -74,7 +82,8 @@ def _occurrences(text: str, literal: str) -> list[int]:
         places.append(at)
         at = text.find(literal, at + 1)
     if at >= 0:
-        last, end = [], len(text)
+        last: list[int] = []
+        end = len(text)
         while len(last) < MAX_PER_ANCHOR // 3 and (end := text.rfind(literal, at, end)) >= 0:
             last.append(end)
         places += reversed(last)
@@ -127,22 +136,25 @@ def _event(signature: Signature, line: int, match: re.Match[str]) -> Event:
     return Event(signature.id, signature.kind, line, groups, signature.framework, signature.call)
 
 
-_NEGATION = re.compile(
-    r"(?:\bno|\bnot|\bnot an?|\bnever|\bwithout(?: any)?|\bisn.t|\baren.t|\bkein\w*|\bnicht|\bsem|\bsin|\bsans|没有|不是|无|なし|ではな|없)[ \n](?:\w+[ \n]){0,2}$"
+_NEGATION = (
+    r"(?:\bno|\bnot|\bnot an?|\bnever|\bwithout(?: any)?|\bisn.t|\baren.t|\bkein\w*|\bnicht|\bsem|\bsin|\bsans"
+    r"|没有|不是|无|なし|ではな|없)[ \n](?:\w+[ \n]){0,2}$"
 )
 
 
 # People write what they read or suspect: "posts say that the memory is full", "could it be the watchdog?"
-_HEARSAY = re.compile(
-    r"\b(?:posts?|threads?|people|someone|others|google|stack ?overflow|answers?|internet|forums?|read|suggest\w*|says?|said|supposedly|maybe|perhaps|suspect|could it|might|whether|guess|think|asked if|looks like)\b(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,90}$"
+_HEARSAY = (
+    r"\b(?:posts?|threads?|people|someone|others|google|stack ?overflow|answers?|internet|forums?|read|suggest\w*|says?"
+    r"|said|supposedly|maybe|perhaps|suspect|could it|might|whether|guess|think|asked if|looks like)\b"
+    r"(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,90}$"
 )
 
 
 def hearsay(text: str, at: int) -> bool:
     """Whether the sentence before reports what others say or what one suspects."""
-    return _HEARSAY.search(text[max(0, at - 120) : at]) is not None
+    return rx(_HEARSAY).search(text[max(0, at - 120) : at]) is not None
 
 
 def negated(text: str, at: int) -> bool:
     """Whether the words before say that it is not there: "no", "without any", "not an" ..."""
-    return _NEGATION.search(text[max(0, at - 40) : at]) is not None
+    return rx(_NEGATION).search(text[max(0, at - 40) : at]) is not None

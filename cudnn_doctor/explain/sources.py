@@ -225,7 +225,9 @@ def _zip(name: str, handle: BinaryIO, pieces: Iterator[bytes], deadline: float, 
         for piece in pieces:
             whole += piece
             if len(whole) > MAX_ZIP:
-                raise InputError(f"{name} is a zip of more than {MAX_ZIP >> 20} MiB from a pipe; save it to a file first")
+                raise InputError(
+                    f"{name} is a zip of more than {MAX_ZIP >> 20} MiB from a pipe; save it as a file first"
+                )
         source = io.BytesIO(whole)
     try:
         archive = zipfile.ZipFile(source)

@@ -28,13 +28,14 @@ _METOO = (
     r"|also (?:getting|seeing|have|having) (?:this|the same)|i.?m (?:also )?having the same|so am i)"
 )
 # Headings of templates that look like names.
-_NO_NAMES = frozenset(
-    "system describe other environment code bug expected steps additional versions your issue source custom relevant"
-    " current standalone os python gpu cuda cudnn tensorflow pytorch log logs error errors error: output question problem"
-    " solution update edit note notes setup hardware software details summary description title result results thanks"
-    " info information background what version driver command reproduce reproduction context traceback screenshots"
-    " desktop warning configuration".split()
-)
+_NO_NAMES = frozenset({
+    "system", "describe", "other", "environment", "code", "bug", "expected", "steps", "additional", "versions",
+    "your", "issue", "source", "custom", "relevant", "current", "standalone", "os", "python", "gpu", "cuda", "cudnn",
+    "tensorflow", "pytorch", "log", "logs", "error", "errors", "output", "question", "problem", "solution", "update",
+    "edit", "note", "notes", "setup", "hardware", "software", "details", "summary", "description", "title", "result",
+    "results", "thanks", "info", "information", "background", "what", "version", "driver", "command", "reproduce",
+    "reproduction", "context", "traceback", "screenshots", "desktop", "warning", "configuration",
+})  # fmt: skip
 _SELF = frozenset({"author", "op", "reporter"})
 
 

@@ -15,7 +15,7 @@ class Stated(NamedTuple):
 class FactLine(NamedTuple):
     """A lower-case line, with what belongs before it (a heading, a table's header)."""
 
-    index: int
+    place: int  # index of the line in the document
     text: str
     log: bool
 

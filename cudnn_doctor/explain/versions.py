@@ -58,15 +58,16 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
             continue
         for match in rx(_PAIR).finditer(text):
             if _plausible(match[1]):
-                yield Stated(match[1], line.index)
+                yield Stated(match[1], line.place)
         for match in rx(_CUDA).finditer(text):
             if _says_cuda(text, match.start(), match.end(), match[0], match[1]):
-                yield Stated(match[1], line.index)
-        if (match := rx(_CONDA).match(text)) and match[1] != "cudnn":
-            yield Stated(match[2], line.index)
-        if match := rx(_IMAGE).search(text):
-            later.append(Stated(match[1], line.index))
-        later.extend(Stated(m[1], line.index) for m in rx(_CUDA_SHORT).finditer(text) if _plausible(m[1]))
+                yield Stated(match[1], line.place)
+        listed, image = rx(_CONDA).match(text), rx(_IMAGE).search(text)
+        if listed and listed[1] != "cudnn":
+            yield Stated(listed[2], line.place)
+        if image:
+            later.append(Stated(image[1], line.place))
+        later.extend(Stated(m[1], line.place) for m in rx(_CUDA_SHORT).finditer(text) if _plausible(m[1]))
     yield from later
 
 
@@ -82,12 +83,12 @@ def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
 
 
 def _plausible(value: str) -> bool:
-    return 5 <= int(value.split(".")[0]) <= 19
+    return 5 <= int(value.partition(".")[0]) <= 19
 
 
 def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Iterator[Stated]:
     """cuDNN versions that are there, as stated; those of image names and of opened files last."""
-    allowed = {line.index for line in lines}
+    allowed = {line.place for line in lines}
     if "cudnn.version" in document.text:
         for match in rx(_REPL).finditer(document.text):
             if (at := document.line_at(match.start(1))) in allowed:
@@ -100,8 +101,9 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
         if "dnn" not in line.text:
             continue
         yield from _cudnn_on(line)
-        if (match := rx(_IMAGE).search(line.text)) and match[2]:
-            later.append(Stated(match[2], line.index))
+        image = rx(_IMAGE).search(line.text)
+        if image and image[2]:
+            later.append(Stated(image[2], line.place))
     yield from later
     for event in events:
         if event.id == "opened-cudnn" and event.line in allowed and event.groups.get("major"):
@@ -109,17 +111,18 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
 
 
 def _cudnn_on(line: FactLine) -> Iterator[Stated]:
-    text, index = line.text, line.index
+    text, index = line.text, line.place
+    listed, cell = rx(_CONDA).match(text), rx(_CELL).match(text)
     for pattern in (_WHEEL, _APT):
         for match in rx(pattern).finditer(text):
             yield Stated(match[1], index)
     for match in rx(_PAIR).finditer(text):
         if match[2]:
             yield Stated(match[2], index)
-    if (match := rx(_CONDA).match(text)) and match[1] == "cudnn":
-        yield Stated(match[2], index)
-    if match := rx(_CELL).match(text):
-        yield Stated(match[2], index)
+    if listed and listed[1] == "cudnn":
+        yield Stated(listed[2], index)
+    if cell:
+        yield Stated(cell[2], index)
     if line.log and "version" not in text:  # what a log says of cuDNN it says in words of its own, matched elsewhere
         return
     for match in rx(_CUDNN).finditer(text):
@@ -137,12 +140,12 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
         if not rx(r"\d{3}").search(text):
             continue
         for match in rx(_DRIVER_OTHER).finditer(text):
-            yield Stated(_unpadded(next(g for g in match.groups() if g)), line.index)
+            yield Stated(_unpadded(next(g for g in match.groups() if g)), line.place)
         for match in rx(_DRIVER).finditer(text):
             before = text[max(0, match.start() - 48) : match.start()]
             if not 160 <= int(match[1][:3]) <= 799 or rx(NOT_STATED).search(before):
                 continue
-            stated = Stated(_unpadded(match[1]), line.index)
+            stated = Stated(_unpadded(match[1]), line.place)
             if "insufficient" in before:
                 later.append(stated)
             else:

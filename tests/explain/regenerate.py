@@ -1,4 +1,4 @@
-"""Writes knowledge/explain.json anew: python -m tests.explain.regenerate (after any change of its YAML or the matrix)."""
+"""Writes knowledge/explain.json anew, after any change of its YAML or the matrix: python -m tests.explain.regenerate"""
 
 from __future__ import annotations
 
