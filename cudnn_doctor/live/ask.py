@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model import Absent, AbsentReason, Base, CudaInit, Fact, Fate, known
+from cudnn_doctor.model import Absent, AbsentReason, Base, CudaInit, Fact, Fate, Known, ScenarioResult, Step, known
 from cudnn_doctor.native.cuda import LIBCUDA
 from cudnn_doctor.native.cudnn import cuda_dotted, dotted
 
@@ -40,11 +40,20 @@ def ask_driver(path: str | None = None, deadline: float = 10.0) -> Fact[CudaInit
     `path` is the libcuda to open; None takes the one that the loader finds.
     """
     (outcome,) = run_jobs([_job("driver", {"path": path or LIBCUDA}, deadline)], deadline=deadline)
-    (task,) = outcome.tasks
-    steps = {s.call: s for s in task.steps}
+    found = _init(outcome.tasks[0].steps)
+    return found or Absent(reason=_reason(outcome), detail=in_words(outcome))
+
+
+def init_of(results: Iterable[ScenarioResult]) -> Known[CudaInit] | None:
+    """The same from live checks that were made anyway; None where none got as far."""
+    return next((found for r in results if (found := _init(r.steps))), None)
+
+
+def _init(made: Sequence[Step]) -> Known[CudaInit] | None:
+    steps = {s.call: s for s in made}
     init = steps.get("cuInit")
     if init is None or init.status is None:
-        return Absent(reason=_reason(outcome), detail=in_words(outcome))
+        return None
     version = steps["driver version"].value if "driver version" in steps else None
     library = steps["library"].value if "library" in steps else ""
     return known(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from cudnn_doctor.live.session import mapped_libraries
+from cudnn_doctor.live.session import mapped
 from cudnn_doctor.live.wire import Wire
 from cudnn_doctor.native.cuda import Libcuda
 from cudnn_doctor.native.cudnn import Cudnn
@@ -28,7 +28,7 @@ def driver(wire: Wire, args: dict[str, Any], _shared: dict[str, Any]) -> None:
     wire.send(next="dlopen")
     library = Libcuda(args["path"])
     wire.send(did="dlopen", status=0)
-    wire.note("library", next((p for p in mapped_libraries() if "/libcuda.so" in p), args["path"]))
+    wire.note("library", mapped("libcuda.so") or args["path"])
     version = wire.call("cuDriverGetVersion", library.driver_version, decode=library.decode)
     wire.note("driver version", version.value if version.status == 0 else None)
     wire.call("cuInit", library.init, decode=library.decode)

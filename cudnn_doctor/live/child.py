@@ -1,7 +1,8 @@
 """The child's main program: `python -I -S child.py COMMANDS RESULTS [STACK]`, two descriptor numbers.
 
-The first command is the module path to use; each further one names a body, `module:function`, and its arguments. Bodies
-of one child share the dictionary that they are given as third argument (an open context, a loaded library).
+The first command is the module path to use; each further one names a body, `module:function`, and its arguments.
+Bodies of one child share the dictionary that they are given as third argument (an open context, a loaded library);
+"more" in it reads one further line, for a body that was started before all its arguments were known.
 
 STACK is a stack limit in bytes. The program starts itself again under it, as a launcher with a small limit would: a
 limit set on a running process changes neither its threads' default nor what its parent would have given it.
@@ -34,7 +35,7 @@ def main() -> None:
         from cudnn_doctor.live.wire import StopTask, Wire
 
         wire = Wire(results_fd)
-        shared: dict[str, Any] = {}
+        shared: dict[str, Any] = {"more": lambda: json.loads(next(commands, b"null"))}
         for line in commands:
             task = json.loads(line)
             wire.send(begin=task["id"])

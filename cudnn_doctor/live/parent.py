@@ -7,7 +7,7 @@ that comes back as data, whole and on time. How one child is started, listened t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cudnn_doctor.live.process import Child
@@ -28,13 +28,14 @@ def run_jobs(
     width: int | None = None,
     progress: Progress | None = None,
     linger: bool = False,
+    started: Mapping[int, Child] | None = None,
 ) -> tuple[JobOutcome, ...]:
     """Runs all jobs, at most `width` children at a time, and returns their outcomes in the order of `jobs`.
 
     `deadline` is in seconds from now and bounds the whole call; children that have not ended by then are killed, those
     not yet started are `not-started`. `progress` hears of each child as it ends. With `linger` a child counts as ended
     once it has said its last word; taking its CUDA context down (0.1 s) then goes on beside the caller's work and is
-    awaited at exit.
+    awaited at exit. `started` are children that run already, by their place in `jobs`.
     """
     import selectors
 
@@ -48,7 +49,11 @@ def run_jobs(
                 now = time.monotonic()
                 while waiting and len(running) < (width or len(jobs)) and now < until:
                     index, job = waiting.pop(0)
-                    running[index] = Child(job, selector, min(until, now + job.deadline), linger=linger)
+                    ends = min(until, now + job.deadline)
+                    child = (started or {}).get(index) or Child(job, ends, linger=linger)
+                    child.until = ends
+                    child.listen(selector)
+                    running[index] = child
                 if now >= until:
                     outcomes.update((i, not_started(job, "no time was left for it")) for i, job in waiting)
                     waiting.clear()

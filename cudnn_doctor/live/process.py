@@ -29,10 +29,11 @@ CHILD = str(Path(__file__).with_name("child.py"))
 class Child:
     """One running child. All its descriptors are read from the selector loop of `run_jobs`."""
 
-    def __init__(self, job: Job, selector: selectors.BaseSelector, until: float, *, linger: bool = False) -> None:
-        self.job, self.until, self._linger = job, until, linger
+    def __init__(self, job: Job, until: float, *, linger: bool = False, hold: bool = False) -> None:
+        """Starts the process. With `hold` its command channel stays open for `tell`."""
+        self.job, self.until, self._linger, self._hold = job, until, linger, hold
         self.pidfd: int | None = None
-        self._selector = selector
+        self._selector: selectors.BaseSelector | None = None
         self._started = time.monotonic()
         self._output = Capped()
         self._story = Story(job)
@@ -74,23 +75,35 @@ class Child:
                 os.close(fd)
         messages = ({"path": [p for p in sys.path if p]}, *self.job.tasks)
         self._commands = b"".join(msgspec.json.encode(m) + b"\n" for m in messages)
-        self._listen()
-
-    def _listen(self) -> None:
-        import selectors
-
-        assert self._process is not None  # noqa: S101 - called by _spawn
+        for fd in self._open:
+            os.set_blocking(fd, False)
         with contextlib.suppress(OSError, AttributeError):  # an older kernel or a sandbox: run_jobs looks every 10 ms
             self.pidfd = os.pidfd_open(self._process.pid)
             self._open.add(self.pidfd)
-            self._selector.register(self.pidfd, selectors.EVENT_READ, self._exited)
+        self._write()
+
+    def tell(self, message: object) -> None:
+        """The last line for a child that was started with `hold`."""
+        self._hold = False
+        if self._process is not None:
+            self._commands += msgspec.json.encode(message) + b"\n"
+            self._write()
+
+    def listen(self, selector: selectors.BaseSelector) -> None:
+        """From now on `selector` reads what the child says."""
+        import selectors
+
+        self._selector = selector
+        if self._process is None:
+            return
         for fd, event, react in (
+            (self.pidfd, selectors.EVENT_READ, self._exited),
             (self._commands_fd, selectors.EVENT_WRITE, self._write),
             (self._results_fd, selectors.EVENT_READ, self._read_results),
             (self._output_fd, selectors.EVENT_READ, self._read_output),
         ):
-            os.set_blocking(fd, False)
-            self._selector.register(fd, event, react)
+            if fd is not None and fd in self._open:
+                selector.register(fd, event, react)
 
     def _write(self) -> None:
         try:
@@ -99,8 +112,9 @@ class Child:
             return
         except OSError:
             self._commands = b""  # the child is gone; its fate says so
-        if not self._commands:
+        if not self._commands and not self._hold:
             self._close(self._commands_fd)
+            self._commands_fd = -1  # the number may be given to another file
 
     # -- listen
 
@@ -197,8 +211,9 @@ class Child:
     def _close(self, fd: int) -> None:
         if fd in self._open:
             self._open.discard(fd)
-            with contextlib.suppress(KeyError):
-                self._selector.unregister(fd)
+            if self._selector is not None:
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(fd)
             os.close(fd)
 
     def _close_all(self) -> None:

@@ -23,10 +23,15 @@ def scenario_results(outcome: JobOutcome) -> tuple[ScenarioResult, ...]:
             cudnn_version=version,
             fate=_fate(outcome, task),
             steps=named(task.steps, version),
-            ms=task.ms,
+            ms=max(0.0, round(task.ms - waited(task), 3)),
         )
         for task in outcome.tasks
     )
+
+
+def waited(task: TaskOutcome) -> float:
+    """Milliseconds for which a child that was started early had nothing to do."""
+    return sum(s.value for s in task.steps if s.call == "waited" and isinstance(s.value, (int, float)))
 
 
 def cudnn_version(outcome: JobOutcome) -> str:

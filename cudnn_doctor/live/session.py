@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from cudnn_doctor.live.wire import Answer, StopTask, Wire
@@ -18,16 +20,51 @@ MAPPED = ("libcudnn", "libcublas", "libnvrtc", "libnvJitLink", "libcudart", "lib
 class Session:
     """An initialised driver, a loaded cuDNN and, once asked for, the primary context of a device."""
 
-    def __init__(self, wire: Wire, args: dict[str, Any]) -> None:
+    def __init__(self, wire: Wire, args: dict[str, Any], more: Callable[[], Any] = lambda: None) -> None:
+        """Opens both. Without "cudnn" in `args` the driver and the context come first, then `more` gives the rest.
+
+        Raises:
+            StopTask: one of them cannot be opened; the steps say why.
+        """
         self.wire = wire
         self.device: int = args.get("device", 0)
         self.other_device: int = args.get("other_device", -1)
         self._primary: dict[int, Any] = {}  # retained contexts by device
         self._second: Any = None
+        early = "cudnn" not in args
+        ready = True
+        if early:
+            driver = self._start_driver()
+            ready = driver is not None and self._early_context(driver)
+            args = self._wait(more)
         self.library = self._load(args["cudnn"], args.get("preload", ()), tuple(args.get("hide", ())))
-        self.bindings = self._start_driver()
+        if not early:
+            driver = self._start_driver()
+        if driver is None:
+            # What a framework would hear from cuDNN now.
+            self.wire.call("cudnnCreate", self.library.create, decode=self.library.decode)
+        if driver is None or not ready:
+            raise StopTask
+        self.bindings = driver
 
     # -- opening
+
+    def _early_context(self, driver: Bindings) -> bool:
+        self.bindings = driver
+        try:
+            self.primary()
+        except StopTask:
+            return False
+        return True
+
+    def _wait(self, more: Callable[[], Any]) -> dict[str, Any]:
+        """The arguments that the parent did not know before; the time does not count."""
+        start = time.perf_counter_ns()
+        args = more()
+        self.wire.note("waited", round((time.perf_counter_ns() - start) / 1e6, 3))
+        if not isinstance(args, dict):
+            raise StopTask
+        return args
 
     def _load(self, path: str, preload: Any, hide: tuple[str, ...]) -> Cudnn:
         for other in preload:
@@ -72,12 +109,11 @@ class Session:
         self.wire.send(did=name, value=value)
         return value
 
-    def _start_driver(self) -> Bindings:
+    def _start_driver(self) -> Bindings | None:
         """cuInit takes 0.1 s in the driver and importing cuda.bindings as long in Python: they run side by side."""
         libcuda: Libcuda | None = self._dlopen(LIBCUDA, Libcuda)
         if libcuda is None:
-            self._stop_without_driver()
-            raise StopTask
+            return None
         status: list[Answer] = []
         thread = threading.Thread(
             target=lambda: status.append(self.wire.call("cuInit", libcuda.init, decode=libcuda.decode))
@@ -89,18 +125,11 @@ class Session:
         except Exception as e:
             error = f"{type(e).__name__}: {e}"
         thread.join()
-        if not status or status[0].status:
-            self._stop_without_driver()
-        if bindings is None:
-            self.wire.note("cuda.bindings", None, error)
-            raise StopTask
-        self.wire.note("cuda.bindings", bindings.version)
-        return bindings
-
-    def _stop_without_driver(self) -> None:
-        """What a framework would hear from cuDNN now, then the end."""
-        self.wire.call("cudnnCreate", self.library.create, decode=self.library.decode)
-        raise StopTask
+        self.wire.note("library", mapped("libcuda.so") or LIBCUDA)
+        version = libcuda.driver_version()
+        self.wire.note("driver version", version[1] if version[0] == 0 else None)
+        self.wire.note("cuda.bindings", bindings.version if bindings else None, error)
+        return bindings if status and status[0].status == 0 else None
 
     # -- calls
 
@@ -202,7 +231,7 @@ class Session:
 def session(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> Session:
     """The child's session, opened by its first task."""
     if "session" not in shared:
-        shared["session"] = Session(wire, args)
+        shared["session"] = Session(wire, args, shared.get("more", lambda: None))
     opened: Session = shared["session"]
     opened.wire = wire
     return opened
@@ -221,6 +250,11 @@ def bare_create(wire: Wire, args: dict[str, Any]) -> None:
 def _by_descriptor(path: str) -> str:
     """A name for an open file in which its folder does not appear."""
     return f"/proc/self/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
+
+
+def mapped(name: str) -> str:
+    """Path of the loaded library whose file name begins so; "" when there is none."""
+    return next((p for p in mapped_libraries() if p.rpartition("/")[2].startswith(name)), "")
 
 
 def mapped_libraries() -> list[str]:

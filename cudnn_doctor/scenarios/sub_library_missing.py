@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.live.session import Session, mapped_libraries
+from cudnn_doctor.live.session import Session, mapped
 from cudnn_doctor.scenarios.base import NO_MISMATCH, Scenario, point
 from cudnn_doctor.scenarios.live_check import convolve
 
@@ -24,4 +24,4 @@ def run(s: Session) -> None:
     s.set_stream(handle, stream, "own stream")
     convolve(s, handle, stream)
     # It worked: the loader finds the library without the folder of this copy.
-    s.wire.note("found all the same", next((p for p in mapped_libraries() if "/libcudnn_cnn" in p), ""))
+    s.wire.note("found all the same", mapped("libcudnn_cnn"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.live.ask import ask_driver
+from cudnn_doctor.live.ask import ask_driver, init_of
 from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.model import Absent, CudaInit, Known
 from tests.native import build
@@ -68,7 +68,12 @@ def test_the_live_check_asks_cudnn_all_the_same(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("LD_LIBRARY_PATH", str(build.cuda().parent))
     monkeypatch.setenv("STUB_STATUS", f"cuInit:{code},cudnnCreate:1001")
     (result,) = live_check([0], [(str(build.cudnn()), ())], 10.0)
-    assert [(s.call, s.status) for s in result.steps[-2:]] == [("cuInit", code), ("cudnnCreate", 1001)]
+    calls = [(s.call, s.status) for s in result.steps if s.status is not None]
+    assert calls[-2:] == [("cuInit", code), ("cudnnCreate", 1001)]
+    init = init_of([result])
+    assert isinstance(init, Known)
+    assert init.value.code == code
+    assert init.value.driver_cuda == Known(value="13.0", source="cuDriverGetVersion")
 
 
 def test_a_driver_older_than_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:

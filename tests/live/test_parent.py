@@ -26,6 +26,10 @@ def one(*bodies: tuple[str, dict[str, Any]], deadline: float = 10.0, **more: Any
     return outcome
 
 
+def children_of_this_process() -> list[str]:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+
+
 def test_tasks_of_a_child_share_their_dictionary_and_keep_their_order() -> None:
     outcome = one(("count", {"add": 2}), ("count", {"add": 5}))
     assert outcome.fate.kind == "completed"
@@ -154,13 +158,11 @@ def test_no_descriptor_and_no_process_is_left() -> None:
     one(("die", {"signal": int(signal.SIGABRT)}))
     run_jobs([job(("sleep", {"seconds": 30}))], deadline=0.3)
     assert sorted(os.listdir("/proc/self/fd")) == before
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
-    assert children == []
+    assert children_of_this_process() == []
 
 
 def test_a_lingering_child_is_waited_for_later() -> None:
     (outcome,) = run_jobs([job(("count", {"add": 1}))], deadline=10.0, linger=True)
     assert outcome.fate.kind == "completed"
     process.reap()
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
-    assert children == []
+    assert children_of_this_process() == []
