@@ -42,15 +42,10 @@ def answer(
 
             return render_code(found, width=width, color=color and form == "text", encoding=encoding)
     from cudnn_doctor import explain
+    from cudnn_doctor.render.explain import render
 
-    if form == "json":
-        cases = [[w] for w in what] if separate else [what]
-        answers = [explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
-        return json.dumps(answers if separate else answers[0], indent=2, ensure_ascii=False) + "\n"
-    from cudnn_doctor.render.explain import render_explanation
-
-    if separate:
-        told = explain.explain_each(what, snapshot=snapshot, timeout=timeout)
-    else:
-        told = [explain.explain(what, snapshot=snapshot, timeout=timeout)]
-    return "\n".join(render_explanation(e, form, width=width, color=color, encoding=encoding) for e in told)
+    cases = [[w] for w in what] if separate else [list(what)]
+    answers = [explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
+    if separate and form == "json":
+        return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
+    return "\n".join(render(a, form, width=width, color=color, encoding=encoding) for a in answers)
