@@ -57,7 +57,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         from cudnn_doctor.explain import explain
 
         progress("reading the logs")
-        (explanation,) = explain(request.logs, snapshot=facts.snapshot)
+        explanation = explain(request.logs, snapshot=facts.snapshot)
     if not request.redact:
         return Ticket(report=marked(report, None), explanation=explanation, logs=logs, redactions=())
     redactor = Redactor(this_machine(environ))
