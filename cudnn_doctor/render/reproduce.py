@@ -14,10 +14,11 @@ from cudnn_doctor.scenarios.base import Scenario
 MARKS: dict[str, tuple[Style, str]] = {
     "as-expected": ("ok", "as expected"),
     "differs": ("warning", "DIFFERS"),
-    "unknown-version": ("note", "unknown version"),
+    "unknown-version": ("note", "not measured with this version"),
     "not-reached": ("dim", "not reached"),
 }
 PREFIX = "CUDNN_STATUS_"
+VERDICT, LEAST_ANSWER = 13, 24  # cells
 
 
 def render_reproduction(
@@ -95,19 +96,23 @@ class _Layout(Layout):
         yield from self.block(one_line(first.cudnn), style="dim")
 
     def _table(self, rows: Sequence[Row]) -> Iterator[Line]:
-        heads = ("state", "what", "answer", "process", "expected", "verdict")
-        table = [(r.scenario, r.label, _answer(r), r.fate, r.expected or "?", MARKS[r.verdict][1]) for r in rows]
-        widths = [max(cells(row[i]) for row in (heads, *table)) + 2 for i in range(len(heads))]
-        if sum(widths) > self.width + 2:
+        """A block a state; what was done, the answer, how the process ended, and whether that was expected."""
+        what = max(cells(r.label) for r in rows) + 2
+        process = max((cells(r.fate) for r in rows if r.fate != "ok"), default=-2) + 2
+        room = self.width - 2 - what - process - VERDICT
+        if room < LEAST_ANSWER:
             yield from self._narrow(rows)
             return
-        yield (("dim", "".join(pad(h, w) for h, w in zip(heads, widths, strict=True)).rstrip()),)
+        answer = min(room, max(cells(_answer(r, room - 2)) for r in rows) + 2)
         before = ""
-        for row, texts in zip(rows, table, strict=True):
-            shown = ("" if row.scenario == before else row.scenario, *texts[1:])
+        for row in rows:
+            if row.scenario != before:
+                yield (("bold", row.scenario),)
             before = row.scenario
-            head = "".join(pad(one_line(t), w) for t, w in zip(shown[:-1], widths, strict=False))
-            yield (("", head), (MARKS[row.verdict][0], shown[-1]))
+            ended = "" if row.fate == "ok" else row.fate
+            head = pad(one_line(row.label), what) + pad(_answer(row, answer - 2), answer) + pad(ended, process)
+            style, word = MARKS[row.verdict]
+            yield from self.block(_verdict(row, word), first=(("", f"  {head}"),), style=style)
 
     def _side_by_side(self, document: Reproduction, copies: Sequence[str], device: int) -> Iterator[Line]:
         """A column for each copy: answer, and a mark where it is not what was measured elsewhere."""
@@ -142,8 +147,8 @@ class _Layout(Layout):
             before = row.scenario
             style, word = MARKS[row.verdict]
             process = "" if row.fate == "ok" else f" (process: {row.fate})"
-            text = f"{row.label}: {_answer(row)}{process}, expected {row.expected or '?'}: "
-            yield from self.block(f"{text}{word}", indent=2, style="" if style == "ok" else style)
+            text = f"{row.label}: {_answer(row, 200)}{process}: {_verdict(row, word)}"
+            yield from self.block(text, indent=2, style="" if style == "ok" else style)
 
     def _left_out(self, document: Reproduction) -> Iterator[Line]:
         reasons: dict[str, list[str]] = {}
@@ -209,13 +214,20 @@ def _short(row: Row) -> str:
     return text + {"differs": " !", "unknown-version": " ?"}.get(row.verdict, "")
 
 
-def _answer(row: Row) -> str:
-    """ "2007 BAD_PARAM_STREAM_MISMATCH (bad parameter)", with the distribution where repetitions differed."""
+def _verdict(row: Row, word: str) -> str:
+    """ "as expected", with the expectation wherever the answer itself does not say it."""
+    if row.verdict == "differs":
+        return f"{word}, expected {row.expected}"
+    return f"{word} ({row.expected})" if row.expected not in ("", row.outcome) else word
+
+
+def _answer(row: Row, room: int) -> str:
+    """ "2007 BAD_PARAM_STREAM_MISMATCH (bad parameter)", as much of it as there is room for, or the distribution where
+    repetitions differed."""
     if len(row.seen) > 1:
         return ", ".join(f"{outcome} {times}x" for outcome, times in row.seen.items())
     text = row.outcome or "-"
-    if row.name.startswith(PREFIX) and row.outcome != "0":
+    if row.name and row.outcome != "0":
         text += f" {row.name.removeprefix(PREFIX)}"
-    elif row.name and row.outcome != "0":
-        text += f" {row.name}"
-    return f"{text} ({row.category})" if row.category else text
+    whole = f"{text} ({row.category})" if row.category else text
+    return whole if len(whole) <= room else text if len(text) <= room else f"{text[: room - 3]}..."

@@ -13,7 +13,7 @@ from cudnn_doctor.reproduce.types import Copy, Device, Request
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario
 
-CHILD_SECONDS = 20.0
+CHILD_SECONDS = 15.0
 UNSEEN_MEMORY = 2 << 30  # bytes in use from which on someone must be there; an idle H200 shows 0.6 GiB
 CHILD_MEMORY = 1 << 30  # bytes of device memory that a child may take: a context and a handle of cuDNN 8
 
@@ -39,17 +39,18 @@ class UnknownStateError(ValueError):
 def make_plan(
     request: Request, copies: Sequence[Copy], devices: Sequence[Device], mps: Fact[bool], environ: Mapping[str, str]
 ) -> Plan:
-    """Everything at once, for each copy and device one shared child and one for each state that needs its own; then the
-    states that fill memory, with nothing of ours beside them.
+    """First, copy by copy, a shared child on each device with all that need no child of their own: nothing else of
+    ours is on the device then, so that what they measure and fill is its memory. Then all others at once.
 
     Raises:
         UnknownStateError: a state is asked for that there is not.
     """
     wanted = _wanted(request)
     skipped: list[ScenarioResult] = []
-    together: list[Job] = []
-    memory: list[Job] = []
+    phases: list[Phase] = []
+    singles: list[Job] = []
     for copy in copies:
+        shared: list[Job] = []
         for device in devices:
             chosen: list[tuple[str, Scenario]] = []
             for module, state in wanted:
@@ -58,15 +59,14 @@ def make_plan(
                     skipped.append(_skipped(state, copy, device, why))
                 else:
                     chosen.append((module, state))
-            shared = [c for c in chosen if c[1].shares_a_child]
-            if shared:
-                together.append(_job(shared, request.repeat, copy, device, devices, environ))
-            filling = [c for c in chosen if c[1].danger == "fills-memory"]
-            if filling:
-                memory.append(_job(filling, request.repeat, copy, device, devices, environ))
-            for single in (c for c in chosen if c not in (*shared, *filling)):
-                together += [_job([single], 1, copy, device, devices, environ) for _ in range(request.repeat)]
-    phases = (Phase(jobs=tuple(together), width=_width(devices)), *(Phase(jobs=(job,), width=1) for job in memory))
+            together = [c for c in chosen if c[1].shares_a_child]
+            if together:
+                shared.append(_job(together, request.repeat, copy, device, devices, environ))
+            for single in (c for c in chosen if not c[1].shares_a_child):
+                jobs = [_job([single], 1, copy, device, devices, environ) for _ in range(request.repeat)]
+                (shared if single[1].danger == "harmless" else singles).extend(jobs)
+        phases.append(Phase(jobs=tuple(shared), width=len(shared)))
+    phases.append(Phase(jobs=tuple(singles), width=_width(devices)))
     return Plan(phases=tuple(p for p in phases if p.jobs), skipped=tuple(skipped))
 
 
@@ -160,7 +160,7 @@ def _job(
         tasks=tuple(tasks),
         device=device.ordinal,
         set_env=env,
-        deadline=CHILD_SECONDS,
+        deadline=CHILD_SECONDS * repeat,
         stack_limit=states[0][1].stack_limit,
     )
 

@@ -45,7 +45,9 @@ def run_states(
     for phase in plan.phases:
         jobs: Sequence[Job] = phase.jobs
         while jobs:
-            outcomes = run_jobs(jobs, deadline=max(0.0, until - time.monotonic()), width=phase.width, progress=hear)
+            left = max(0.0, until - time.monotonic())
+            last = phase is plan.phases[-1]
+            outcomes = run_jobs(jobs, deadline=left, width=phase.width, progress=hear, linger=last)
             jobs = [rest for o in outcomes if (rest := _left_over(o)) and time.monotonic() < until]
             again = {t.id for j in jobs for t in j.tasks}
             for outcome in outcomes:

@@ -84,7 +84,8 @@ class Scenario(NamedTuple):
 
     @property
     def shares_a_child(self) -> bool:
-        return self.danger == "harmless" and not self.alone
+        """States that leave the process as it was; those that fill memory come last in it."""
+        return self.danger in ("harmless", "fills-memory") and not self.alone
 
 
 def expectation(of: Point, version: str) -> tuple[Expected, str]:

@@ -16,10 +16,10 @@ SCENARIO = Scenario(
     points=(
         point("before", v8=0, v9=0),
         point("fault", v8=710, v9=710),
-        point("own stream", v9=4000, but={"9.1.0": 2007}),
-        point("NULL stream", v9=2007),
-        point("stream of a handle that had none"),
-        point("new handle", v9=4000),
+        point("own stream", v8=7, v9=4000, but={"9.1.0": 2007}),
+        point("NULL stream", v8=7, v9=2007),
+        point("stream of a handle that had none", v8=7, v9=2007),
+        point("new handle", v8=4, v9=4000),
     ),
 )
 # Leaves Xid 43 or 13 in the kernel log.

@@ -16,10 +16,10 @@ SCENARIO = Scenario(
     points=(
         point("create in global mode", v8=2, v9=4004),
         point("end of global mode", v8=901, v9=901),
-        point("create in thread_local mode", v9=4004),
-        point("end of thread_local mode", v9=901),
-        point("create in relaxed mode", v9=0),
-        point("end of relaxed mode", v9=0),
+        point("create in thread_local mode", v8=2, v9=4004),
+        point("end of thread_local mode", v8=901, v9=901),
+        point("create in relaxed mode", v8=0, v9=0),
+        point("end of relaxed mode", v8=0, v9=0),
     ),
 )
 

@@ -15,9 +15,9 @@ SCENARIO = Scenario(
     danger="harmless",
     points=(
         point("own stream", v8=0, v9=0),
-        point("NULL stream", v9=0),
-        point("legacy stream", v9=0),
-        point("per-thread stream", v9=0),
+        point("NULL stream", v8=0, v9=0),
+        point("legacy stream", v8=0, v9=0),
+        point("per-thread stream", v8=0, v9=0),
     ),
 )
 

@@ -11,10 +11,9 @@ SCENARIO = Scenario(
     phrase="a stack limit of 256 KiB",
     shows="A report blames a launcher's stack limit for status 7. At 256 KiB cuDNN works; at 64 KiB no program starts.",
     cause="environment-restriction",
-    danger="harmless",
-    alone=True,
+    danger="kills-process",
     stack_limit=256 << 10,
-    points=(point("own stream", v9=0), point("own stream kept", v9=1)),
+    points=(point("own stream", v8=0, v9=0), point("own stream kept", v8=1, v9=1)),
 )
 
 

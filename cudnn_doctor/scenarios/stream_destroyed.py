@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from cudnn_doctor.live.session import Session
-from cudnn_doctor.scenarios.base import Scenario, point
+from cudnn_doctor.scenarios.base import OneOf, Scenario, point
 
 SCENARIO = Scenario(
     id="stream-destroyed",
     summary="The stream was destroyed before cudnnSetStream",
     phrase="a stream that was destroyed",
-    shows="Undefined behaviour: a mismatch or a crash, by version. In Python: a stream object that was collected.",
+    shows="Undefined behaviour: a mismatch or a crash, from run to run. In Python: a stream object that was collected.",
     cause="stream-or-handle-destroyed",
     danger="kills-process",
-    points=(point("destroyed stream", v8=7, v9=2007, but={"9.14.0": "SIGSEGV", "9.19.0": "SIGSEGV"}),),
+    points=(point("destroyed stream", v8=OneOf((7, "SIGSEGV")), v9=OneOf((2007, "SIGSEGV"))),),
 )
 
 

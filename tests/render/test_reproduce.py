@@ -69,13 +69,12 @@ def document(*, both: bool = False) -> Reproduction:
 def test_the_table_of_one_copy() -> None:
     lines = render_reproduction(document(), width=160).splitlines()
     assert lines[0] == "cuDNN 9.19.0 on GPU 0, NVIDIA H200"
-    assert lines[2].split() == ["state", "what", "answer", "process", "expected", "verdict"]
-    row = next(line for line in lines if line.startswith("other-context "))
+    row = lines[lines.index("other-context") + 1]
     assert " ".join(row.split()) == (
-        "other-context stream's context current 2007 BAD_PARAM_STREAM_MISMATCH (bad parameter) ok 2007 as expected"
+        "stream's context current 2007 BAD_PARAM_STREAM_MISMATCH (bad parameter) as expected"
     )
-    dead = next(line for line in lines if line.startswith("stream-destroyed"))
-    assert " ".join(dead.split()) == "stream-destroyed destroyed stream SIGSEGV SIGSEGV SIGSEGV as expected"
+    dead = lines[lines.index("stream-destroyed") + 1]
+    assert " ".join(dead.split()) == "destroyed stream SIGSEGV SIGSEGV as expected (2007 or SIGSEGV)"
     text = "\n".join(lines)
     assert "status 2007 from cudnnSetStream can come from a stream of another context of the same GPU" in " ".join(
         text.split()
@@ -101,7 +100,11 @@ def test_copies_side_by_side() -> None:
 def test_small_screens(width: int) -> None:
     text = render_reproduction(document(), width=width)
     assert max(map(len, text.splitlines())) <= width
-    assert "destroyed stream: SIGSEGV (process: SIGSEGV), expected SIGSEGV: as expected" in " ".join(text.split())
+    words = " ".join(text.split())
+    if width < 80:
+        assert "destroyed stream: SIGSEGV (process: SIGSEGV): as expected (2007 or SIGSEGV)" in words
+    else:
+        assert "stream's context current 2007 BAD_PARAM_STREAM" in words
 
 
 def test_what_a_library_printed_cannot_act() -> None:

@@ -61,11 +61,15 @@ def test_the_default_is_harmless_and_killers_each_in_the_right_child() -> None:
     }  # fmt: skip
 
 
-def test_memory_comes_last_and_alone_in_one_child() -> None:
-    p = plan(faults=True, memory=True)
-    assert [len(phase.jobs) for phase in p.phases[1:]] == [1]
-    assert children(p)[-1] == ["memory-before-create", "memory-before-set"]
-    assert p.phases[1].width == 1
+def test_what_measures_and_fills_memory_has_the_device_to_itself() -> None:
+    p = plan(NINE, EIGHT, devices=(device(0), device(1)), faults=True, memory=True)
+    nine, eight, rest = p.phases
+    for phase in (nine, eight):
+        shared = [j for j in phase.jobs if len(j.tasks) > 1]
+        assert [j.device for j in shared] == [0, 1]  # one a device at a time
+        assert [t.id for t in shared[0].tasks][-2:] == ["memory-before-create", "memory-before-set"]
+        assert {t.id for j in phase.jobs if j not in shared for t in j.tasks} == {"no-device", "malformed-devices"}
+    assert not {t.id for j in rest.jobs for t in j.tasks} & {"handle-cost", "memory-before-set"}
 
 
 @pytest.mark.parametrize("state", ["device-assert", "illegal-address", "trap"])
@@ -126,11 +130,12 @@ def test_hiding_cublas(tmp_path: Path) -> None:
 
 def test_with_two_gpus_each_child_sees_its_own() -> None:
     p = plan(devices=(device(0), device(1)), states=("valid-stream", "other-device"))
-    seen = [(j.device, j.tasks[0].id, j.set_env.get("CUDA_VISIBLE_DEVICES"), j.tasks[0].args) for j in p.phases[0].jobs]
+    jobs = [j for phase in p.phases for j in phase.jobs]
+    seen = [(j.device, j.tasks[0].id, j.set_env.get("CUDA_VISIBLE_DEVICES"), j.tasks[0].args) for j in jobs]
     assert [(d, i, v, a["device"], a.get("other_device")) for d, i, v, a in seen] == [
         (0, "valid-stream", "0", 0, None),
-        (0, "other-device", None, 0, 1),
         (1, "valid-stream", "1", 0, None),
+        (0, "other-device", None, 0, 1),
         (1, "other-device", None, 1, 0),
     ]
 
@@ -155,10 +160,10 @@ def test_nothing_is_written_to_the_compute_cache() -> None:
 
 
 def test_a_small_card_gets_fewer_children_at_a_time() -> None:
-    assert plan().phases[0].width == 16
-    assert plan(devices=(device(memory_free=known(3 << 30, "t")),)).phases[0].width == 3
-    assert plan(devices=(device(memory_free=known(1, "t")),)).phases[0].width == 1
-    assert plan(devices=(device(memory_free=Absent(reason="error")),)).phases[0].width == 4
+    assert plan().phases[-1].width == 16
+    assert plan(devices=(device(memory_free=known(3 << 30, "t")),)).phases[-1].width == 3
+    assert plan(devices=(device(memory_free=known(1, "t")),)).phases[-1].width == 1
+    assert plan(devices=(device(memory_free=Absent(reason="error")),)).phases[-1].width == 4
 
 
 def test_repetitions() -> None:
