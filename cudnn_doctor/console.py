@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TypedDict
+
+LONGEST = 2000  # characters of a remark
 
 
 class Progress:
     """One line on stderr that is written over; nothing where stderr is no terminal."""
 
     def __init__(self) -> None:
-        self._on = sys.stderr.isatty()
+        self._on = sys.stderr is not None and sys.stderr.isatty()
 
     def show(self, line: str) -> None:
         if self._on:
@@ -38,47 +41,66 @@ class Screen(TypedDict):
 def screen(no_color: bool, output: Path | None) -> Screen:
     import shutil
 
-    terminal = output is None and sys.stdout.isatty()
+    stdout = sys.stdout  # None where the caller closed it (>&-)
+    terminal = output is None and stdout is not None and stdout.isatty()
     color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     width = min(200, max(40, shutil.get_terminal_size((100, 24)).columns))
-    encoding = "utf-8" if output else (sys.stdout.encoding or "ascii")
+    encoding = "utf-8" if output else (stdout and stdout.encoding) or "ascii"
     return {"width": width, "color": color, "encoding": encoding}
 
 
 def emit(text: str, output: Path | None = None, force: bool = False) -> None:
-    """The report: to `output`, else to stdout, whatever the stream's encoding can say."""
+    """The report: to `output`, else to stdout, whatever the stream's encoding can say. A reader that closes its pipe
+    early (`| head`) has what it wanted: that is no error.
+
+    Raises:
+        OSError: it cannot be written, in words for the user.
+    """
     if output is not None:
         from cudnn_doctor.report_file import write
 
         write(output, text, force=force)
         remark(f"written to {output}")
         return
+    if sys.stdout is None:
+        if text:
+            raise OSError("stdout is closed, the report has nowhere to go; -o FILE writes it to a file.")
+        return
     encoding = sys.stdout.encoding or "ascii"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not fail again
+    except OSError as e:
+        raise OSError(f"the report could not be written to stdout: {e.strerror}.") from e
 
 
 def remark(text: str) -> None:
-    """One line on stderr; what it quotes of a file cannot act there."""
+    """One line on stderr, of bounded length; what it quotes of a file cannot act there. Where stderr is closed or
+    full nobody hears it, and the exit code still stands."""
     from cudnn_doctor.render.clean import one_line
 
     text = one_line(text)
-    sys.stderr.write(f"cudnn-doctor: {text}\n")
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(f"cudnn-doctor: {text}\n")
+            sys.stderr.flush()
 
 
 def run(work: Callable[[], int], *, failure: int = 2) -> NoReturn:
     """Runs a command to its exit code; an error of the user's or of ours is one line on stderr and `failure`."""
-    from cudnn_doctor.engine import UsageError
-
     try:
         code = work()
-    except BrokenPipeError:  # `| head`: the reader has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = failure
     except KeyboardInterrupt:
         remark("interrupted")
         code = failure
-    except (UsageError, OSError, ValueError) as e:
+    except OSError as e:
+        remark(f"{e.filename}: {e.strerror}" if e.filename and e.strerror else str(e))
+        code = failure
+    except ValueError as e:  # engine.UsageError is one
         remark(str(e))
         code = failure
     except Exception as e:
