@@ -10,6 +10,7 @@ import msgspec
 
 from cudnn_doctor.model import Base
 from cudnn_doctor.reproduce.gather import gather
+from cudnn_doctor.reproduce.plan import wanted_states
 from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.reproduce.run import Progress, run_states
 from cudnn_doctor.reproduce.types import Reproduction, Request
@@ -36,6 +37,7 @@ def reproduce_here(
         ValueError: no GPU, no cuDNN, a state that there is not, or a log that cannot be read.
     """
     request = wanted.request
+    wanted_states(request)  # a wrong name is told before anything is read
     explanation = None
     if wanted.logs:
         from cudnn_doctor.explain import explain

@@ -45,7 +45,7 @@ def make_plan(
     Raises:
         UnknownStateError: a state is asked for that there is not.
     """
-    wanted = _wanted(request)
+    wanted = wanted_states(request)
     skipped: list[ScenarioResult] = []
     phases: list[Phase] = []
     singles: list[Job] = []
@@ -70,7 +70,12 @@ def make_plan(
     return Plan(phases=tuple(p for p in phases if p.jobs), skipped=tuple(skipped))
 
 
-def _wanted(request: Request) -> list[tuple[str, Scenario]]:
+def wanted_states(request: Request) -> list[tuple[str, Scenario]]:
+    """Module and metadata of the states that are asked for, in their order.
+
+    Raises:
+        UnknownStateError: there is no such state.
+    """
     known = scenarios()
     for name in request.states:
         if name not in known:

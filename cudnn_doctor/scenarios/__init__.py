@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
 from cudnn_doctor.scenarios.base import Danger, Scenario
 
@@ -15,9 +15,11 @@ ORDER: tuple[Danger, ...] = ("harmless", "kills-process", "needs-two-gpus", "fil
 def scenarios() -> dict[str, tuple[str, Scenario]]:
     """Every state: id to (module name, scenario); the harmless first, those that fault the context last."""
     found = []
-    for module in iter_modules(__path__):
-        state = getattr(import_module(f"{__name__}.{module.name}"), "SCENARIO", None)
-        if isinstance(state, Scenario):
-            found.append((module.name, state))
+    for file in os.listdir(__path__[0]):  # pkgutil would do, and cost 25 ms
+        name, ending = os.path.splitext(file)
+        if ending == ".py" and not name.startswith("_"):
+            state = getattr(import_module(f"{__name__}.{name}"), "SCENARIO", None)
+            if isinstance(state, Scenario):
+                found.append((name, state))
     found.sort(key=lambda f: (ORDER.index(f[1].danger), f[1].id))
     return {state.id: (name, state) for name, state in found}
