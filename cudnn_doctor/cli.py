@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cudnn_doctor import __version__
-from cudnn_doctor.console import Progress, emit, remark, run, screen
+from cudnn_doctor.console import Progress, emit, keep_standard_streams, remark, run, screen
 from cudnn_doctor.options import (
     AllCudnn,
     AnswerFormat,
@@ -32,6 +32,7 @@ from cudnn_doctor.options import (
     Require,
     Skip,
     Timeout,
+    finite,
 )
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def check(
         from cudnn_doctor import engine
         from cudnn_doctor.render import render
 
-        facts = engine.load(replay) if replay else engine.gather(options, os.environ)
+        facts = engine.gather(options, os.environ) if replay is None else engine.load(replay)
         report = engine.judge(facts, options, _today())
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
         text = render(report, form, verbose=verbose, **screen(no_color, output))
@@ -216,7 +217,9 @@ def reproduce(
         list[Path] | None, typer.Option("--from", metavar="LOG", help="Only states that could explain this log.")
     ] = None,
     device: Device = None,
-    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all of it.")] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for all of it.")
+    ] = 60.0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="What each state shows and printed.")] = False,
     fmt: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
     output: Output = None,
@@ -271,7 +274,9 @@ def engines(
     max_plans: Annotated[int | None, typer.Option(metavar="N", min=1, help="Plans of one problem at most.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only the plans that the heuristics propose.")] = False,
     device: Annotated[int, typer.Option(metavar="N", min=0, help="CUDA device to use.")] = 0,
-    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all of it.")] = 900.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for all of it.")
+    ] = 900.0,
     fmt: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
     output: Output = None,
     force: Force = False,
@@ -323,7 +328,7 @@ def explain(
     ] = None,
     here: Annotated[bool, typer.Option("--here", help="The log is from this machine: read its facts too.")] = False,
     env: Env = None,
-    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for reading.")] = 60.0,
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for reading.")] = 60.0,
     fmt: AnswerFormat = "text",
     output: Output = None,
     force: Force = False,
@@ -433,4 +438,10 @@ def _options(**wanted: object) -> Options:
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    import sys
+
+    keep_standard_streams()
+    nagios = ("--exit-style", "nagios") in zip(sys.argv, sys.argv[1:], strict=False)
+    if nagios or "--exit-style=nagios" in sys.argv:
+        typer.BadParameter.mro()[1].exit_code = 3  # type: ignore[attr-defined]  # UsageError of typer's click
+    run(app)

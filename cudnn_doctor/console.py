@@ -38,6 +38,22 @@ class Screen(TypedDict):
     encoding: str
 
 
+def keep_standard_streams() -> None:
+    """Leads descriptors 0 to 2 that the caller closed to /dev/null, so that no file or pipe of ours gets their number
+    and a child takes it for its output."""
+    for fd in range(3):
+        if not _is_open(fd):
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
 def screen(no_color: bool, output: Path | None) -> Screen:
     import shutil
 

@@ -12,6 +12,14 @@ OwnerName = Literal["node", "environment", "program"]
 SeverityName = Literal["note", "warning", "error"]
 CheckFormat = Literal["text", "json", "markdown", "junit", "sarif", "github"]
 
+
+def finite(seconds: float) -> float:
+    """Refuses "nan", which no deadline would ever pass, and more than a system call can wait for."""
+    if not seconds < 1e6:
+        raise typer.BadParameter(f"{seconds} is no number of seconds below 1,000,000.")
+    return seconds
+
+
 Env = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="The Python environment to examine: a venv, a conda prefix, an interpreter."),
@@ -20,13 +28,15 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", h
 Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text (also: NO_COLOR).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing when healthy, one line a problem otherwise.")]
-Timeout = Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for all live work together.")]
+Timeout = Annotated[
+    float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for all live work together.")
+]
 MatrixFile = Annotated[
     Path | None, typer.Option("--matrix", metavar="FILE", help="Your own rows, laid over compat_matrix.yaml.")
 ]
 Live = Annotated[bool, typer.Option("--live/--no-live", help="Use the GPUs, in child processes.")]
 AllCudnn = Annotated[bool, typer.Option("--all-cudnn", help="Live check of every cuDNN copy, not only the winners.")]
-Device = Annotated[list[int] | None, typer.Option(metavar="N", help="CUDA device to use; repeatable.")]
+Device = Annotated[list[int] | None, typer.Option(metavar="N", min=0, help="CUDA device to use; repeatable.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Only CD301, CD3 or a category; repeatable.")]
 Skip = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Leave out; repeatable.")]
 Require = Annotated[
