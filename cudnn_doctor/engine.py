@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cudnn_doctor.live.ask import Answer
     from cudnn_doctor.probe import Libraries
 
+LARGEST = 64 << 20  # bytes of a recording; a real one has 0.2 MB
 REQUIREMENTS = ("gpu", "driver", "cudnn", "tensorflow", "torch", "jax")
 
 
@@ -107,6 +108,8 @@ def find_patient(options: Options, environ: Mapping[str, str]) -> Patient:
     """
     from cudnn_doctor.probe import patient
 
+    if options.env == "":
+        raise UsageError("--env is empty; it takes a virtual environment, a conda prefix or a python executable.")
     try:
         return patient.find_patient(options.env, environ)
     except ValueError as e:
@@ -224,11 +227,12 @@ def load(name: str) -> Facts:
     """
     path = _example(name.removeprefix("example:")) if name.startswith("example:") else Path(name)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as f:
+            data = f.read(LARGEST + 1)
     except OSError as e:
-        raise UsageError(
-            f"cannot read {name}: {e.strerror}. `--replay` takes a file of `cudnn-doctor snapshot`."
-        ) from e
+        raise UsageError(f"cannot read {name!r}: {e.strerror}. It takes a file of `cudnn-doctor snapshot`.") from e
+    if len(data) > LARGEST:
+        raise UsageError(f"{name} has more than {LARGEST >> 20} MiB: no snapshot or report of cudnn-doctor.")
     kinds: dict[str, type[Report] | type[SnapshotFile]] = {
         "cudnn-doctor/report/1": Report,
         "cudnn-doctor/snapshot/1": SnapshotFile,
@@ -238,7 +242,7 @@ def load(name: str) -> Facts:
         if schema not in kinds:
             raise UsageError(f"{name} has schema {schema!r}; this version reads {', '.join(kinds)}.")
         document = decode(data, kinds[schema])
-    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise UsageError(f"{name} is not a snapshot or report of cudnn-doctor: {e}.") from e
     return Facts(snapshot=document.snapshot, scenarios=document.scenarios, replayed=name)
 
@@ -254,7 +258,7 @@ def examples() -> tuple[str, ...]:
 
 def _example(name: str) -> Path:
     if name not in examples():
-        raise UsageError(f"no example {name!r}; there are {', '.join(examples())}.")
+        raise UsageError(f"no example {name!r}; there are {', '.join(examples()) or 'none here'}.")
     return Path(__file__).parent / "examples" / f"{name}.json"
 
 
