@@ -13,14 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
-from cudnn_doctor.engines.detectors import BURST, Bench, Memory, Side, untouched
+from cudnn_doctor.engines.detectors import Bench, Side
 from cudnn_doctor.engines.gpu import STICKY, CudaError, Gpu
-from cudnn_doctor.engines.graphs import Graph, Tensor
+from cudnn_doctor.engines.graphs import Graph
 from cudnn_doctor.engines.keys import POISONED, engine_of, plan_key, step_name
+from cudnn_doctor.engines.memory import Memories, Memory, untouched
 from cudnn_doctor.engines.plans import (
     build_plan,
     clone_plan,
@@ -33,7 +34,7 @@ from cudnn_doctor.engines.plans import (
     workspace_size,
 )
 from cudnn_doctor.engines.problems import Problem
-from cudnn_doctor.engines.types import CaptureSeen, CloneSeen, DestroyedSeen
+from cudnn_doctor.engines.types import CaptureSeen, CloneSeen, DestroyedSeen, ThreadsSeen
 from cudnn_doctor.engines.verdicts import capture_alarm
 from cudnn_doctor.live.wire import Answer, StopTask, Wire
 from cudnn_doctor.model import Base
@@ -43,6 +44,8 @@ from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, Backen
 
 MOST_WORKSPACE = 1 << 29  # bytes; plans that want more are left out: each of three runs needs its own
 MOST_CONFIGURATIONS = 256  # of one heuristic
+COMPILES, MOST_COMPILED = "RUNTIME_COMPILATION", 2  # plans of an engine that compiles (0.3 to 2 s each) on a problem
+THREADS_STALL = 5.0  # seconds; 24 small kernels have long ended by then
 
 
 class Work(Base, frozen=True, kw_only=True):
@@ -57,6 +60,8 @@ class Work(Base, frozen=True, kw_only=True):
     stall: float = 30.0
     done: tuple[str, ...] = ()  # keys of plans that need no more of tests 1, 2 and 4
     destroyed_done: tuple[str, ...] = ()  # keys of plans that need no more of test 3
+    threads_done: tuple[str, ...] = ()  # keys of plans that need no more of test 4
+    threads: bool = True  # whether to make test 4: it can end a child again and again
     deadly: tuple[str, ...] = ()  # steps that have ended a child
 
 
@@ -89,9 +94,20 @@ class Session:
 def examine(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> None:
     """The body: one problem."""
     work = msgspec.convert(args, Work)
-    if "session" not in shared:
-        shared["session"] = Session(wire, work)
-    _Problem(wire, work, shared["session"]).run()
+    try:
+        if "session" not in shared:
+            shared["session"] = Session(wire, work)
+        _Problem(wire, work, shared["session"]).run()
+    except CudaError as e:
+        if e.status in STICKY:
+            leave(wire, e, "")
+        raise
+
+
+def leave(wire: Wire, e: CudaError, step: str) -> NoReturn:
+    """Ends this child: its context is lost, whatever it did next would fail."""
+    wire.note("poisoned", e.name, step)
+    os._exit(POISONED)
 
 
 class _Plan:
@@ -112,10 +128,9 @@ class _Problem:
         self.gpu, self.backend = session.gpu, session.backend
         self._stack = ExitStack()
         self._plans: list[_Plan] = []
-        self._memories: dict[int, Memory] = {}
-        self._borrowers: dict[int, list[Memory]] = {}
         self._seen: set[str] = set()  # keys that were proposed
-        self._noted: set[int] = set()  # engines whose notes were read
+        self._compiles: dict[int, bool] = {}  # engines whose notes were read
+        self._compiled: dict[int, int] = {}  # engine that compiles: plans proposed
         self._tested = {engine_of(key) for key in work.done}  # engines of which a plan was tested
         self._settled = 0  # plans that an earlier child settled
 
@@ -132,14 +147,16 @@ class _Problem:
             self.bench = Bench(self.gpu, self.backend, self.builder, self.session.given, self.session.third)
             graph = partial(Graph, self.backend, self.builder.handle, self.work.problem)
             self.graph: Graph = self._stack.enter_context(self._step("", "graph", graph, must=True).value)
-            self.inputs = {t.uid: self._input(t) for t in self.graph.tensors if t.role != "output"}
-            self._stack.callback(self._drop_memories)
+            self.memories = Memories(self.gpu, self.graph)
+            self._stack.callback(self.memories.close)
             for source, config in self._configurations():
                 with config:
                     if self.work.max_plans is None or len(self._plans) + self._settled < self.work.max_plans:
                         self._plan(source, config)
             if not self.work.quick:
-                self._destroyed()
+                stranger = Side(self._destroyed(), streams[0])
+                self._shared(stranger)
+                self.session.cudnn.cudnnDestroy(stranger.handle)
             self._step("", "close plans", lambda: close_all([p.plan for p in self._plans]))
 
     # -- enumeration
@@ -179,12 +196,18 @@ class _Problem:
         if key in self._seen or (self.work.engines and engine not in self.work.engines):
             return
         self._seen.add(key)
-        if key in self.work.done and (self.work.quick or key in self.work.destroyed_done):
+        if self._is_settled(key):
             self._settled += 1
             return
-        if engine not in self._noted:
-            self._noted.add(engine)
-            self.wire.note("notes", [engine, *config_notes(config)])
+        if engine not in self._compiles:
+            behaviour, numerical = config_notes(config)
+            self._compiles[engine] = COMPILES in behaviour
+            self.wire.note("notes", [engine, behaviour, numerical])
+        if self._compiles[engine] and not self.work.engines:
+            self._compiled[engine] = self._compiled.get(engine, 0) + 1
+            if self._compiled[engine] > MOST_COMPILED:
+                self.wire.note("left out", engine, key)
+                return
         built = self._step(key, "build", partial(build_plan, self.backend, self.builder.handle, config))
         if built.value is None:
             return
@@ -194,30 +217,35 @@ class _Problem:
         self.wire.note("plan", [engine, knobs, source, plan.space], key)
         if key in self.work.done:
             plan.runs = True
+            if self.work.threads and key not in self.work.threads_done:
+                self._reference(plan, self.memories.first(plan.space))
             return
         if plan.space > MOST_WORKSPACE:
             self.wire.note("failure", f"wants {plan.space >> 20} MiB of workspace", key)
             return
         first = engine not in self._tested
-        if self._reference(plan, self._memory(0, plan.space)):
+        if self._reference(plan, self.memories.first(plan.space)):
             plan.runs = True
             self._tested.add(engine)
             self._tests(plan, first=first)
 
     def _tests(self, plan: _Plan, *, first: bool) -> None:
-        """Tests 1, 2 and 4 and the clone. The quick form leaves out 4 and the clone, and makes test 2 on the first plan
-        of each engine and where test 1 alarms or cannot be made."""
-        bench, memory, reference = self.bench, self._memory(0, plan.space), plan.reference
+        """Tests 1 and 2 and the clone. The quick form leaves out the clone, and makes test 2 on the first plan of each
+        engine and where test 1 alarms or cannot be made."""
+        bench, memory, reference = self.bench, self.memories.first(plan.space), plan.reference
         captured = self._test(plan, "capture", partial(bench.capture, bench.given, plan.plan, memory))
         self._test(plan, "capture_control", partial(bench.capture, self.builder, plan.plan, memory))
         if first or not self.work.quick or captured is None or captured.error or capture_alarm(captured):
             self._test(plan, "held", partial(bench.held, bench.given, plan.plan, memory, reference))
             self._test(plan, "held_control", partial(bench.held, self.builder, plan.plan, memory, reference))
-        if not self.work.quick and reference is not None:
-            self._test(plan, "threads", partial(bench.threads, plan.plan, self._bursts(plan.space), reference))
         if first and not self.work.quick:
             self._test(plan, "clone", partial(self._clone, plan, memory))
         self.wire.note("done", True, plan.key)
+
+    def _is_settled(self, key: str) -> bool:
+        """Whether earlier children have made all tests of a plan."""
+        threads = not self.work.threads or key in self.work.threads_done
+        return key in self.work.done and (self.work.quick or (key in self.work.destroyed_done and threads))
 
     def _reference(self, plan: _Plan, memory: Memory) -> bool:
         """Runs the plan twice in the ordinary way; its output is the reference where both agree."""
@@ -238,23 +266,46 @@ class _Problem:
         start = time.perf_counter()
         with ExitStack() as stack:
             given = self.bench.given
-            graph = stack.enter_context(Graph(self.backend, given.handle, self.work.problem))
-            clone = stack.enter_context(clone_plan(plan.plan, graph, given.handle))
+            clone = self._cloned(stack, plan, given)
             ms = (time.perf_counter() - start) * 1000
             same = plan_choice(clone) == plan_choice(plan.plan) and plan_handle(clone) == given.handle
             capture = self.bench.capture(given, clone, memory)
             equal = None if plan.reference is None else self.bench.run(given, clone, memory) == plan.reference
         return CloneSeen(ms=round(ms, 3), capture=capture, equal=equal, same_choice=same)
 
-    def _destroyed(self) -> None:
-        """Test 3 for all plans: their handle goes, a new one comes, perhaps at the same address."""
+    def _destroyed(self) -> int:
+        """Test 3 for all plans: their handle goes, a new one comes, perhaps at the same address; the new one."""
         self._step("", "cudnnDestroy", self._drop_builder)
         stranger = self.session.handle(self.wire, self.session.third.stream)
         for plan in self._plans:
             if plan.runs and plan.key not in self.work.destroyed_done:
-                memory = self._memory(0, plan.space)
+                memory = self.memories.first(plan.space)
                 self._test(plan, "destroyed", partial(self._after_destruction, plan, memory))
-        self.session.cudnn.cudnnDestroy(stranger)
+        return stranger
+
+    def _shared(self, builder: Side) -> None:
+        """Test 4 for all plans, as clones of `builder`, whose handle lives; last of all, for on cuDNN 8 it can leave a
+        plan, the context or the whole process in ruins."""
+        for plan in self._plans:
+            reference = plan.reference
+            if self.work.threads and plan.key not in self.work.threads_done and reference is not None:
+                work = partial(self._two_threads, plan, builder, reference)
+                self._test(plan, "threads", work, stall=min(self.work.stall, THREADS_STALL))
+
+    def _two_threads(self, plan: _Plan, builder: Side, reference: bytes) -> ThreadsSeen:
+        bursts = self.memories.bursts(plan.space)
+        with ExitStack() as stack:
+            shared = self._cloned(stack, plan, builder)
+            seen = self.bench.threads((shared, shared), bursts, reference)
+            if not (seen.different or seen.error):
+                return seen
+            own = [self._cloned(stack, plan, side) for side in (self.bench.given, self.bench.third)]
+            again = self.bench.threads((own[0], own[1]), bursts, reference)
+        return msgspec.structs.replace(seen, own_different=again.different, own_error=again.error)
+
+    def _cloned(self, stack: ExitStack, plan: _Plan, side: Side) -> BackendDescriptor:
+        graph = stack.enter_context(Graph(self.backend, side.handle, self.work.problem))
+        return stack.enter_context(clone_plan(plan.plan, graph, side.handle))
 
     def _drop_builder(self) -> None:
         if self.builder.handle:
@@ -270,56 +321,17 @@ class _Problem:
             return DestroyedSeen(capture=capture, error=str(e))
         return DestroyedSeen(capture=capture, equal=None if plan.reference is None else output == plan.reference)
 
-    # -- memory
-
-    def _input(self, tensor: Tensor) -> int:
-        if tensor.role == "value":
-            return ctypes.addressof(self.graph.scale)
-        pointer = self.gpu.allocate(tensor.bytes)
-        self._stack.callback(self.gpu.free, pointer)
-        self.gpu.write(pointer, pattern(tensor))
-        return pointer
-
-    def _memory(self, number: int, space: int) -> Memory:
-        """The memory of this number, replaced by a larger one where a plan needs more workspace."""
-        memory = self._memories.get(number)
-        if memory is None or memory.space < space:
-            if memory is not None:
-                memory.close()
-            memory = Memory(self.gpu, self.backend, self.graph.tensors, self.inputs, space)
-            self._memories[number] = memory
-        return memory
-
-    def _bursts(self, space: int) -> list[list[Memory]]:
-        """For each of the two threads of test 4: outputs of its own for a burst, and one workspace."""
-        for thread in (1, 2):
-            lender = self._memory(thread, space)
-            kept = self._borrowers.get(thread, [])
-            if not kept or kept[0].lender is not lender:
-                for memory in kept:
-                    memory.close()
-                self._borrowers[thread] = [
-                    Memory(self.gpu, self.backend, self.graph.tensors, self.inputs, lender.space, lender)
-                    for _ in range(BURST - 1)
-                ]
-        return [[self._memories[thread], *self._borrowers[thread]] for thread in (1, 2)]
-
-    def _drop_memories(self) -> None:
-        for borrowers in self._borrowers.values():
-            for memory in borrowers:
-                memory.close()
-        for memory in self._memories.values():
-            memory.close()
-
     # -- steps
 
-    def _test(self, plan: _Plan, name: str, test: Callable[[], Any]) -> Any:
-        seen = self._step(plan.key, name, test).value
+    def _test(self, plan: _Plan, name: str, test: Callable[[], Any], *, stall: float | None = None) -> Any:
+        seen = self._step(plan.key, name, test, stall=stall).value
         if seen is not None:
             self.wire.note(name, msgspec.to_builtins(seen), plan.key)
         return seen
 
-    def _step(self, key: str, name: str, work: Callable[[], Any], *, must: bool = False) -> Answer:
+    def _step(
+        self, key: str, name: str, work: Callable[[], Any], *, must: bool = False, stall: float | None = None
+    ) -> Answer:
         """One step: said before it is made, its status and reason after. Deadly ones are left out."""
         step = step_name(key, name)
         if step in self.work.deadly:
@@ -335,26 +347,12 @@ class _Problem:
             except CudaError as e:
                 reason[0] = e.name, e.call
                 if e.status in STICKY:
-                    self.wire.note("poisoned", e.name, step)
-                    os._exit(POISONED)
+                    leave(self.wire, e, step)
                 return e.status, None
 
-        faulthandler.dump_traceback_later(self.work.stall, exit=True)
+        faulthandler.dump_traceback_later(stall or self.work.stall, exit=True)
         answer = self.wire.call(step, made, decode=lambda _: reason[0])
         faulthandler.cancel_dump_traceback_later()
         if must and answer.status != SUCCESS:
             raise StopTask
         return answer
-
-
-def pattern(tensor: Tensor) -> bytes:
-    """Small whole numbers, -1, 0 and 1 in an order without a short period, in the tensor's data type."""
-    one = {"fp16": (b"\x00\x3c", b"\x00\xbc"), "bf16": (b"\x80\x3f", b"\x80\xbf"), "int8": (b"\x01", b"\xff")}
-    plus, minus = one.get(tensor.data_type, (b"\x00\x00\x80\x3f", b"\x00\x00\x80\xbf"))
-    zero = bytes(len(plus))
-    state, values = 12345 + tensor.uid, []
-    for _ in range(4099):  # a prime, so that no row or channel repeats it in step
-        state = (state * 1103515245 + 12345) % (1 << 31)
-        values.append((zero, plus, minus, zero)[state >> 29])
-    block = b"".join(values)
-    return (block * (tensor.bytes // len(block) + 1))[: tensor.bytes]

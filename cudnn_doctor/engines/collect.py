@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +17,9 @@ from cudnn_doctor.model import Fate, Step
 
 TESTS = ("capture", "capture_control", "held", "held_control", "destroyed", "threads", "clone")
 MOST_RESTARTS = 12
+MOST_SHARING_DEATHS = 2
 MEMORY = ("OUT_OF_MEMORY", "ALLOC_FAILED", "ALLOCATION_FAILED")
+FAULTHANDLER, LAST_WORDS = "Fatal Python error", 200  # what Python says of a signal begins so; characters kept
 UNSKIPPABLE = ("", "cudnnCreate", "cudnnSetStream")  # a child that dies here would die here again
 
 
@@ -34,6 +37,7 @@ class Record:
         self.no_heuristic: dict[str, str] = {}
         self.ms: dict[str, float] = {}  # step: milliseconds, of the first time
         self.done: list[str] = []
+        self.left_out: dict[str, int] = {}  # key of a plan that was not built: engine
         self.deadly: list[str] = []
         self.error = ""
         self.restarts = 0
@@ -74,6 +78,8 @@ class Record:
             plan.update(engine=engine, knobs=knobs, source=plan.get("source") or source, workspace=space)
         elif name == "done":
             self.done.append(key)
+        elif name == "left out":
+            self.left_out[key] = int(value)
         elif name in TESTS or name in ("failure", "reproducible", "silent"):
             self._plan(key)[name] = value
 
@@ -89,8 +95,10 @@ class Record:
         reason = f"{step.status} {step.name}{': ' + step.detail if step.detail else ''}"
         if key and name in ("engine", "build"):
             self.refused.setdefault(engine_of(key), (step.status or 0, step.name, step.detail))
-        elif key and name in ("clone", "threads", "destroyed"):
+        elif key and name in ("clone", "destroyed"):
             self._plan(key).setdefault(name, {"error": reason})
+        elif key and name == "threads":
+            pass  # no clone to share, as the clone's own line says
         elif key:
             self._plan(key).setdefault("failure", f"{name}: {reason}")
         elif name.startswith("heuristics"):
@@ -100,6 +108,14 @@ class Record:
 
     def _plan(self, key: str) -> dict[str, Any]:
         return self.plans.setdefault(key, {"key": key, "engine": engine_of(key)})
+
+    def settled(self, test: str) -> list[str]:
+        """Keys of plans that have been put to a test, or have died of it."""
+        return [key for key, plan in self.plans.items() if test in plan]
+
+    def may_share(self) -> bool:
+        """Whether test 4 goes on: it has not ended too many children of this problem."""
+        return sum(1 for step in self.deadly if split_step(step)[1] == "threads") < MOST_SHARING_DEATHS
 
     def _died(self, outcome: TaskOutcome, fate: Fate) -> None:
         how = how_it_died(outcome, fate)
@@ -145,7 +161,11 @@ class Record:
         for plan in self.seen():
             by_engine.setdefault(plan.engine, []).append(plan)
         none = ((), ())
-        rows = tuple(engine_row(e, plans, *self.notes.get(e, none)) for e, plans in sorted(by_engine.items()))
+        left_out = Counter(self.left_out.values())
+        rows = tuple(
+            engine_row(e, plans, *self.notes.get(e, none), left_out=left_out[e])
+            for e, plans in sorted(by_engine.items())
+        )
         best, everything = self._building_anew()
         p = self.problem
         return ProblemReport(
@@ -188,12 +208,14 @@ class Record:
 def how_it_died(outcome: TaskOutcome, fate: Fate) -> str:
     """The end of a child in words."""
     poisoned = [s for s in outcome.steps if s.call == "poisoned"]
+    said = [line.strip() for line in fate.stderr.split(FAULTHANDLER)[0].splitlines() if line.strip()]
+    last_words = f" ({said[-1][:LAST_WORDS]})" if said else ""
     if fate.kind == "exit" and fate.exit_code == POISONED and poisoned:
         return f"{poisoned[-1].value}, the context was lost"
     if fate.kind == "signal":
-        return f"killed by {fate.signal}"
+        return f"killed by {fate.signal}{last_words}"
     if fate.kind == "exit" and "Timeout (" in fate.stderr:
         return "no answer, ended by its own clock"
     if fate.kind == "exit":
-        return f"exit {fate.exit_code}"
+        return f"exit {fate.exit_code}{last_words}"
     return f"{fate.kind} {fate.error}".strip()

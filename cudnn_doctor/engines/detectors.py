@@ -11,23 +11,14 @@ import threading
 import time
 from collections.abc import Sequence
 
-from cudnn_doctor.engines.gpu import CudaError, Gate, Gpu
-from cudnn_doctor.engines.graphs import Tensor
-from cudnn_doctor.engines.plans import variant_pack
+from cudnn_doctor.engines.gpu import STICKY, CudaError, Gate, Gpu
+from cudnn_doctor.engines.memory import BURST, Memory
 from cudnn_doctor.engines.types import CaptureSeen, HeldSeen, ThreadsSeen
 from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, BackendError
 
-UNTOUCHED = 0xA5  # the mark; no output is this byte throughout
-LOOKED_AT = 256 * 1024  # bytes of the workspace that are read back
-APART = 256  # bytes; several outputs lie in one block, each at a multiple of this
 HOLD_AT_MOST = 0.5  # seconds after which a held stream is released, in case the call waits for it
 SETTLE = 0.001  # seconds for work that escaped to a stream nobody knows
-ROUNDS, BURST = 3, 4  # executions of a thread in test 4: bursts without waiting between
-
-
-def untouched(data: bytes) -> bool:
-    """Whether nothing but the mark is there."""
-    return data.count(UNTOUCHED) == len(data)
+ROUNDS = 3  # bursts of a thread in test 4
 
 
 class Side:
@@ -35,59 +26,6 @@ class Side:
 
     def __init__(self, handle: int, stream: int) -> None:
         self.handle, self.stream = handle, stream
-
-
-class Memory:
-    """Outputs and workspace of one execution, and the variant pack that names them beside the inputs.
-
-    Executions in one stream may share a workspace: `lender` is the memory whose workspace this one borrows.
-    """
-
-    def __init__(
-        self,
-        gpu: Gpu,
-        backend: Backend,
-        tensors: Sequence[Tensor],
-        inputs: dict[int, int],
-        space: int,
-        lender: Memory | None = None,
-    ) -> None:
-        self.gpu, self.space, self.lender = gpu, space, lender
-        offsets: dict[int, int] = {}
-        self.size = 0
-        for tensor in tensors:
-            if tensor.role == "output":
-                offsets[tensor.uid] = self.size
-                self.size += -(-tensor.bytes // APART) * APART
-        self.output = gpu.allocate(self.size)
-        self.workspace: int = gpu.allocate(space) if lender is None else lender.workspace
-        pointers = [self.output + offsets[t.uid] if t.uid in offsets else inputs[t.uid] for t in tensors]
-        self.pack = variant_pack(backend, [t.uid for t in tensors], pointers, self.workspace)
-
-    def close(self) -> None:
-        """Returns the memory."""
-        self.pack.close()
-        self.gpu.free(self.output)
-        if self.lender is None:
-            self.gpu.free(self.workspace)
-
-    def clear(self) -> None:
-        """Overwrites output and workspace with the mark."""
-        self.clear_output()
-        self.gpu.fill(self.workspace, UNTOUCHED, self.space)
-
-    def clear_output(self) -> None:
-        """Overwrites the output with the mark, so that no earlier plan's output passes for this one's."""
-        self.gpu.fill(self.output, UNTOUCHED, self.size)
-
-    def read(self) -> bytes:
-        """The output."""
-        return self.gpu.read(self.output, self.size)
-
-    def touched(self) -> bool:
-        """Whether anything was written since `clear`."""
-        looked = min(self.space, LOOKED_AT)
-        return any(data.count(UNTOUCHED) != len(data) for data in (self.read(), self.gpu.read(self.workspace, looked)))
 
 
 class Bench:
@@ -150,42 +88,57 @@ class Bench:
         equal = None if reference is None else memory.read() == reference
         return HeldSeen(early=touched and not late, equal=equal, waited=late)
 
-    def threads(self, plan: BackendDescriptor, memories: Sequence[Sequence[Memory]], reference: bytes) -> ThreadsSeen:
-        """Test 4: the given and the third side execute one plan at the same time, each into memory of its own."""
-        counts, errors = [0, 0], ["", ""]
-        start = threading.Barrier(2)
-        workers = [
-            threading.Thread(target=self._worker, args=(i, side, plan, memories[i], reference, start, counts, errors))
-            for i, side in enumerate((self.given, self.third))
-        ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        return ThreadsSeen(
-            runs=2 * ROUNDS * BURST, different=sum(counts), error="; ".join(sorted({e for e in errors if e}))
-        )
+    def threads(
+        self, plans: tuple[BackendDescriptor, BackendDescriptor], memories: Sequence[Sequence[Memory]], reference: bytes
+    ) -> ThreadsSeen:
+        """Test 4: the given and the third side execute at the same time, each into memory of its own; `plans` are what
+        each executes, the same one twice to share it.
 
-    def _worker(
-        self,
-        index: int,
-        side: Side,
-        plan: BackendDescriptor,
-        memories: Sequence[Memory],
-        reference: bytes,
-        start: threading.Barrier,
-        counts: list[int],
-        errors: list[str],
+        Raises:
+            CudaError: a kernel's fault has taken the context.
+        """
+        workers = [
+            _Worker(self, side, plan, memory, reference)
+            for side, plan, memory in zip((self.given, self.third), plans, memories, strict=True)
+        ]
+        start = threading.Barrier(len(workers))
+        threads = [threading.Thread(target=worker.run, args=(start,)) for worker in workers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for worker in workers:
+            if isinstance(worker.error, CudaError) and worker.error.status in STICKY:
+                raise worker.error
+        errors = {f"{type(w.error).__name__}: {w.error}" for w in workers if w.error}
+        different = sum(worker.different for worker in workers)
+        return ThreadsSeen(runs=len(workers) * ROUNDS * BURST, different=different, error="; ".join(sorted(errors)))
+
+
+class _Worker:
+    """One thread of test 4."""
+
+    def __init__(
+        self, bench: Bench, side: Side, plan: BackendDescriptor, memories: Sequence[Memory], reference: bytes
     ) -> None:
+        self.bench, self.side, self.plan = bench, side, plan
+        self.memories, self.reference = memories, reference
+        self.different = 0
+        self.error: Exception | None = None
+
+    def run(self, start: threading.Barrier) -> None:
         try:
-            self.gpu.use_context()
+            self.bench.gpu.use_context()
             start.wait(10)
             for _ in range(ROUNDS):
-                for memory in memories:
-                    memory.clear_output()
-                for memory in memories:
-                    self.execute(side, plan, memory)
-                self.gpu.synchronize(side.stream)
-                counts[index] += sum(1 for memory in memories if memory.read() != reference)
+                self._burst()
         except (BackendError, CudaError, threading.BrokenBarrierError) as e:
-            errors[index] = f"{type(e).__name__}: {e}"
+            self.error = e
+
+    def _burst(self) -> None:
+        for memory in self.memories:
+            memory.clear_output()
+        for memory in self.memories:
+            self.bench.execute(self.side, self.plan, memory)
+        self.bench.gpu.synchronize(self.side.stream)
+        self.different += sum(1 for memory in self.memories if memory.read() != self.reference)

@@ -89,7 +89,6 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
 
 def _task(options: EngineOptions, record: Record) -> Task:
     """The arguments of body.py's `Work`."""
-    tested = [k for k, p in record.plans.items() if "destroyed" in p]
     return Task(
         id=record.problem.id,
         body=BODY,
@@ -102,7 +101,9 @@ def _task(options: EngineOptions, record: Record) -> Task:
             "quick": options.quick,
             "stall": options.stall,
             "done": record.done,
-            "destroyed_done": tested,
+            "destroyed_done": record.settled("destroyed"),
+            "threads_done": record.settled("threads"),
+            "threads": record.may_share(),
             "deadly": record.deadly,
         },
     )
@@ -161,8 +162,11 @@ def totals(parts: Sequence[ProblemReport], plans: Sequence[PlanSeen]) -> Totals:
         unknown=over("unknown"),
         not_capturable=over("not_capturable"),
         unsupported=sum(len(refusal.engines) for part in parts for refusal in part.refusals),
+        left_out=over("left_out"),
         threads_tested=over("threads_tested"),
         threads_differ=over("threads_differ"),
+        own_tested=over("own_tested"),
+        own_differ=over("own_differ"),
         destroyed_tested=over("destroyed_tested"),
         destroyed_bad=over("destroyed_bad"),
         clones=over("clones_right") + over("clones_wrong"),

@@ -44,16 +44,19 @@ class HeldSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
 
     early: bool = False  # output or workspace changed while the stream was held
     equal: bool | None = None  # output afterwards equal to the reference; None: not comparable
-    waited: bool = False  # the call or the other stream's work came back only after the release: nothing was decided
+    waited: bool = False  # the call or the other stream's work came only after the release: nothing was decided
     error: str = ""
 
 
 class ThreadsSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
-    """Test 4: two threads, a handle, a stream and buffers each, one plan."""
+    """Test 4: two threads, a handle, a stream and buffers each, one plan. Where that fails, the same with a clone for
+    each thread: when that does not fail, sharing is the cause."""
 
     runs: int = 0
     different: int = 0  # outputs that are not bit for bit the serial one
     error: str = ""
+    own_different: int | None = None  # with a plan for each thread; None: not run
+    own_error: str = ""
 
 
 class DestroyedSeen(Base, frozen=True, kw_only=True, omit_defaults=True):
@@ -125,6 +128,9 @@ class EngineRow(Base, frozen=True, kw_only=True, omit_defaults=True):
     not_capturable: int = 0
     threads_tested: int = 0
     threads_differ: int = 0  # plans whose outputs differed under two threads, or that failed there
+    own_tested: int = 0  # of these, those tried with a plan for each thread
+    own_differ: int = 0  # and failed all the same
+    left_out: int = 0  # further plans of an engine that compiles: not built
     destroyed_tested: int = 0
     destroyed_bad: int = 0  # plans that failed after their handle was destroyed
     clones_right: int = 0
@@ -180,8 +186,11 @@ class Totals(Base, frozen=True, kw_only=True):
     unknown: int = 0
     not_capturable: int = 0
     unsupported: int = 0  # pairs of problem and engine that gave no plan
+    left_out: int = 0
     threads_tested: int = 0
     threads_differ: int = 0
+    own_tested: int = 0
+    own_differ: int = 0
     destroyed_tested: int = 0
     destroyed_bad: int = 0
     clones: int = 0

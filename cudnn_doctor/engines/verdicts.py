@@ -101,7 +101,12 @@ def clone_right(seen: CloneSeen) -> bool:
 
 
 def engine_row(
-    engine: int, plans: Iterable[PlanSeen], behaviour: tuple[str, ...] = (), numerical: tuple[str, ...] = ()
+    engine: int,
+    plans: Iterable[PlanSeen],
+    behaviour: tuple[str, ...] = (),
+    numerical: tuple[str, ...] = (),
+    *,
+    left_out: int = 0,
 ) -> EngineRow:
     """One engine's plans in one line; the plans that are not plainly ok in full."""
     seen = list(plans)
@@ -123,6 +128,9 @@ def engine_row(
         not_capturable=sum(1 for p in seen if p.capture and p.capture.error),
         threads_tested=sum(1 for p in seen if p.threads),
         threads_differ=sum(1 for p in seen if p.threads and (p.threads.different or p.threads.error)),
+        own_tested=sum(1 for p in seen if p.threads and p.threads.own_different is not None),
+        own_differ=sum(1 for p in seen if p.threads and (p.threads.own_different or p.threads.own_error)),
+        left_out=left_out,
         destroyed_tested=sum(1 for p in seen if p.destroyed),
         destroyed_bad=sum(1 for p, v, _ in judged if p.destroyed and destroyed_bad(p.destroyed) and not alarmed(v)),
         clones_right=sum(1 for c in clones if clone_right(c)),
@@ -140,6 +148,9 @@ def remarks(seen: PlanSeen) -> list[str]:
     if seen.threads and (seen.threads.different or seen.threads.error):
         count = f"{seen.threads.different} of {seen.threads.runs} outputs differ when two threads share the plan"
         found.append(f"two threads: {seen.threads.error}" if seen.threads.error else count)
+        if seen.threads.own_different is not None:
+            own = seen.threads.own_error or f"{seen.threads.own_different} differ"
+            found.append(f"two threads with a plan each: {own}")
     if seen.destroyed and destroyed_bad(seen.destroyed):
         found.append(f"after its handle was destroyed: {destroyed_bad(seen.destroyed)}")
     if seen.clone and not clone_right(seen.clone):

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from cudnn_doctor.engines.body import pattern
 from cudnn_doctor.engines.graphs import Tensor, packed
 from cudnn_doctor.engines.keys import engine_of, plan_key, split_step, step_name
+from cudnn_doctor.engines.memory import pattern
 from cudnn_doctor.engines.problems import CONV_SHAPES, DATA_TYPES, OPERATIONS, SIZE, problems
 
 

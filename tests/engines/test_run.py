@@ -116,6 +116,8 @@ def test_what_the_other_tests_find() -> None:
         "not capturable: cudnnBackendExecute: 3000 CUDNN_STATUS_NOT_SUPPORTED: a reason",
     )
     assert (found[5].threads_tested, found[5].threads_differ) == (1, 1)
+    assert found[5].faults[0].remarks[-1] == "two threads with a plan each: 0 differ"
+    assert (found[5].own_tested, found[5].own_differ) == (1, 0)
     assert (found[6].threads_tested, found[6].ok) == (0, 1)  # other bits each time: nothing to compare with
     assert (found[10].destroyed_tested, found[10].destroyed_bad) == (1, 1)
     assert found[10].faults[0].remarks == (
@@ -193,6 +195,22 @@ def test_an_engine_that_writes_nothing_is_unknown() -> None:
     """Its controls cannot be seen by the output either, so nothing is known of it."""
     row = rows(examine({1: "silent"}, engines=(1,)))[1]
     assert (row.verdict, row.faults[0].seen.silent) == ("unknown", True)
+
+
+def test_of_an_engine_that_compiles_two_plans_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STUB_PROPOSED", "38")
+    report = examine(operations=("attention",), data_types=("bf16",))
+    first = rows(report)
+    assert (first[0].plans, first[0].left_out) == (4, 0)  # default knobs and three values
+    assert (first[1].plans, first[1].left_out, first[1].behaviour) == (2, 2, ("RUNTIME_COMPILATION",))
+    assert report.totals.left_out == 6
+    named = rows(examine(operations=("attention",), data_types=("bf16",), engines=(1,)))
+    assert (named[1].plans, named[1].left_out) == (4, 0)
+
+
+def test_the_last_words_of_an_engine_that_aborts_are_kept() -> None:
+    row = rows(examine({1: "abort-engine"}, engines=(1,)))[1]
+    assert row.faults[0].why == "killed by SIGABRT (Unable to load any of {libcublasLt.so.12}) in step engine"
 
 
 def test_max_plans_and_engine_choose() -> None:

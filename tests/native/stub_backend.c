@@ -16,7 +16,9 @@
  *   blind           is right, but its kernels are always counted in the given stream (a control that sees nothing)
  *   huge            wants 2 GiB of workspace
  *   unsupported, internal                      status of the engine's finalisation
+ *   abort-engine    says what it cannot load, and aborts
  *   segv-engine, segv-build, segv-run, segv-destroyed, hang-run, fault-run
+ * STUB_PROPOSED=N            plans that a heuristic proposes: all engines, then again with a knob at 1, at 2 and so on (14)
  * STUB_CROWD=FILE            cudnnCreate fails while another process that locked FILE in the same way is alive
  * STUB_GRAPH=N               status of the operation graph's finalisation
  */
@@ -37,7 +39,7 @@
 #define NOT_SUPPORTED (STUB_MAJOR >= 9 ? 3000 : 9)
 #define INTERNAL (STUB_MAJOR >= 9 ? 4000 : 4)
 #define BAD_PARAM (STUB_MAJOR >= 9 ? 2000 : 3)
-enum { ENGINES = 12, PROPOSED = 14 };
+enum { ENGINES = 12 };
 
 typedef unsigned long long u64;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -149,6 +151,8 @@ int cuMemHostAlloc(void **memory, size_t size, unsigned flags) { (void)flags; *m
 int cuMemHostGetDevicePointer_v2(u64 *device, void *host, unsigned flags) { (void)flags; *device = (u64)host; return 0; }
 int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t size, void *stream) { return enqueue(stream, (Op){.kind = 1, .to = (void *)to, .from = from, .size = size}); }
 int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream) { return enqueue(stream, (Op){.kind = 1, .to = to, .from = (void *)from, .size = size}); }
+int cuMemcpyHtoD_v2(u64 to, const void *from, size_t size) { memcpy((void *)to, from, size); return sticky; }
+int cuMemcpyDtoH_v2(void *to, u64 from, size_t size) { memcpy(to, (void *)from, size); return sticky; }
 int cuMemsetD8Async(u64 to, unsigned char value, size_t size, void *stream) { return enqueue(stream, (Op){.kind = 2, .to = (void *)to, .value = value, .size = size}); }
 int cuGetProcAddress_v2(const char *symbol, void **function, int version, u64 flags, int *result) {
     (void)version;
@@ -242,6 +246,10 @@ static int refusal(Descriptor *d) {
     if (d->kind == GRAPH && graph) return atoi(graph);
     if (d->kind == ENGINE) {
         int64_t n = number(d, 1301);
+        if (does((int)n, "abort-engine")) {
+            fputs("Unable to load any of {libcublasLt.so.12}\n", stderr);
+            abort();
+        }
         if (does((int)n, "segv-engine")) { volatile int *nowhere = NULL; *nowhere = 1; }
         if (does((int)n, "unsupported")) return NOT_SUPPORTED;
         if (does((int)n, "internal")) return INTERNAL;
@@ -258,8 +266,8 @@ int cudnnBackendFinalize(Descriptor *d) {
     return status;
 }
 static Descriptor *made(int kind) { Descriptor *d = calloc(1, sizeof *d); d->kind = kind; d->finalised = 1; return d; }
-static void propose(Descriptor *config, Descriptor *graph, int64_t i) { /* every engine, then two again with a knob */
-    int64_t index = i % ENGINES, value = 1;
+static void propose(Descriptor *config, Descriptor *graph, int64_t i) { 
+    int64_t index = i % ENGINES, value = i / ENGINES;
     int knob = 2;
     Descriptor *engine = made(ENGINE), *choice = made(KNOB_CHOICE);
     put(engine, 1301, 3, 1, &index);
@@ -281,8 +289,8 @@ int cudnnBackendGetAttribute(Descriptor *d, int name, int type, int64_t wanted, 
         return 0;
     }
     if (name == 202) {
-        *count = PROPOSED;
-        for (int64_t i = 0; i < wanted && i < PROPOSED; i++) propose(((Descriptor **)data)[i], inner(d, 201), i);
+        *count = getenv("STUB_PROPOSED") ? atoi(getenv("STUB_PROPOSED")) : 14;
+        for (int64_t i = 0; i < wanted && i < *count; i++) propose(((Descriptor **)data)[i], inner(d, 201), i);
         return 0;
     }
     Attribute *a = find(d, name);
