@@ -10,14 +10,26 @@ limit set on a running process changes neither its threads' default nor what its
 
 from __future__ import annotations
 
+import _thread
 import faulthandler
 import json
 import os
 import resource
+import select
+import signal
 import sys
 import time
 from importlib import import_module
 from typing import Any
+
+
+def _end_with_parent(results_fd: int) -> None:
+    """Kills this child's group once nobody can read its results: the parent ended (Ctrl-C, the kill of a scheduler)
+    while a library hangs here. Ours is a session of its own, which no signal to the parent's group reaches."""
+    poll = select.poll()
+    poll.register(results_fd, 0)  # an error is always told: the reading end is closed
+    if any(event & select.POLLERR for _, event in poll.poll()):
+        os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
@@ -30,6 +42,9 @@ def main() -> None:
     faulthandler.enable(all_threads=False)
     for fd in (commands_fd, results_fd):
         os.set_inheritable(fd, False)
+    _thread.stack_size(256 << 10)  # whatever the stack limit is
+    _thread.start_new_thread(_end_with_parent, (results_fd,))
+    _thread.stack_size(0)
     with open(commands_fd, "rb") as commands:
         sys.path[:] = json.loads(commands.readline())["path"]
         from cudnn_doctor.live.wire import StopTask, Wire

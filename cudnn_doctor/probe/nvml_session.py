@@ -111,7 +111,8 @@ class NvmlSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:  # an error or Ctrl-C is not kept waiting; the child ends with this process
+            self.close()
 
 
 def read(wire: Wire, args: dict[str, Any], _shared: dict[str, Any]) -> None:
