@@ -168,7 +168,7 @@ def _driver(
 
 def _flavour(document: Document, cuda: Stated | None, tokens: TokenSet) -> None:
     """`cudnn-for-other-cuda`: the text names a cuDNN built for another CUDA than the one in use."""
-    if cuda is None or "cudnn" not in document.text:
+    if cuda is None or not any(word in document.text for word in ("for cuda", "of cuda", "cudnn-", "+cuda")):
         return
     for match in rx(_CUDNN_FOR).finditer(document.text):
         flavour = next(g for g in match.groups() if g)

@@ -17,23 +17,62 @@ _STAMP = r"[\[(]?(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)"
 _GLOG = r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d(?:\.\d{1,9})?) "
 _ABSL = r"([IWEF])0000 00:00:(\d{9,10}\.\d+)"
 _LEVEL = r": ([IWEF]) (?:\S+[/.]|\./)|^([IWEF]) (?:tensorflow|external|\./)\S*:\d+\]|^([IWEF])\d{4} \d\d:"
-_LOG = (
-    r"[IWEF]\d{4}\s\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[\sT]\d\d:\d\d:\d\d|\d{4}\s\d\d:\d\d:\d\d\.\d+:\s[IWEF]\s"  # stamps
-    r"|[IWEF]\s\S+\.(?:cc|cpp|h|cu):\d+\]|\[\d\d:\d\d:\d\d\]\s\S+\.(?:cc|h):\d+|\[[EWI]:\w+"
-    r"|Traceback\s\(most\srecent|File\s\"[^\"]{1,300}\",\sline\s\d+|During\shandling\sof"
-    r"|(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)(?:\[\d+\])?:\s|terminate\scalled|what\(\):"
-    r"|frame\s#\d+|\[bt\]\s|#\d+\s+0x|\(?(?:core\sdumped|Aborted|Segmentation\sfault|Killed)"
-    r"|Node:\s|\[\[\{\{|Process\sfinished|\$\s|>>>\s|PS\s\w:\\|C:\\[^>]{0,80}>|\w[\w.-]*@[\w.-]+:"
-    r"|name:\s.{1,60}\smajor:|pciBusID|totalMemory|\+-{5,}|\|\s(?:NVIDIA-SMI|GPU|Fan|\s*\d+\s)|Epoch\s\d+"
-    r"|\d{1,3}%\||Num\sGPUs|NVRM:|nvrtc:|Unable\sto\sload\sany|Invalid\shandle|Could\snot\sload\slibrary"
+# How a program's lines begin. Plain beginnings are told apart from those that need an expression: compiling one takes
+# longer than testing all the lines of a ticket.
+_BEGINNINGS = (
+    "Traceback (most re", 'File "', "During handling of", "terminate called", "what():", "frame #", "[bt] ", "[[{{",
+    "core dumped", "(core dumped", "Aborted", "Segmentation fault", "Killed", "Node: ", "Process finished", "$ ",
+    ">>> ", "pciBusID", "totalMemory", "+-----", "| NVIDIA-SMI", "| GPU ", "| Fan ", "Epoch ", "Num GPUs",
+    "NVRM:", "nvrtc: ",
+    "Unable to load any", "Invalid handle", "Could not load library", "[E:", "[W:", "[I:",
+)  # fmt: skip
+_LOG_DIGIT = r"\d{4}-\d\d-\d\d[\sT]\d\d:\d\d|\d{4}\s\d\d:\d\d:\d\d\.\d+:\s[IWEF]\s|\d{1,3}%\|"
+_LOG_LEVEL = r"[IWEF](?:\d{4}\s\d\d:\d\d:\d\d|\s\S+\.(?:cc|cpp|h|cu):\d+\])"
+_LOG_ERROR = r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)(?:\[\d+\])?:\s"
+_LOG_OTHER = (
+    r"\[\d\d:\d\d:\d\d\]\s\S+\.(?:cc|h):\d+|#\d+\s+0x|PS\s\w:\\|C:\\[^>]{0,80}>|\w[\w.-]*@[\w.-]+:|name:\s.{1,60}\smajor:"
+    r"|\|\s+\d+\s"
 )
 # A script or a search pattern that holds an error's name is not the error.
+_CODE_WORDS = ("grep", "rg ", "awk ", "sed ", "findstr", "journalctl", "re.search", "re.compile", "re.match",
+               "|Failed to", "re.findall", "assertRaises", "=~", " in ", "contains", "match")  # fmt: skip
+_CODE_STARTS = ("if", "elif", "while", "case", "except", "assert", "raise", "catch")
 _CODE = (
     r"\b(?:e?grep|rg|awk|sed|findstr|journalctl)\b[^|]{0,40}['\"|\\]|\bre\.(?:search|compile|match|findall)\("
     r"|^(?:if|elif|while|case|except|assert|raise|catch)\b.{0,120}[:{;]\s*$"
     r"|\b(?:in|=~|contains|match)\b.{0,40}[\"'].{0,80}[\"'].{0,20}(?:then|:|\{|\]\])\s*$|\|[A-Z_]{6,}[^|]{0,40}\|"
     r"|\|Failed to|assertRaises"
 )
+
+
+def is_log(text: str) -> bool:
+    """Whether a program printed the line, as far as its form tells."""
+    if not text:
+        return False
+    first = text[0]
+    if text.startswith(_BEGINNINGS):
+        return True
+    if first.isdigit():
+        return rx(_LOG_DIGIT).match(text) is not None
+    if first in "IWEF" and rx(_LOG_LEVEL).match(text):
+        return True
+    if ("Error" in text or "Exception" in text or "Warning" in text or "Interrupt" in text) and rx(_LOG_ERROR).match(
+        text
+    ):
+        return True
+    rare = first in "[#|" or "@" in text or ":\\" in text or " major:" in text
+    return rare and rx(_LOG_OTHER).match(text) is not None
+
+
+def is_code(text: str) -> bool:
+    """Whether the line is a script that only names an error."""
+    if len(text) <= 12:
+        return False
+    likely = text.startswith(_CODE_STARTS) or text.count("|") > 1 or any(word in text for word in _CODE_WORDS)
+    return likely and rx(_CODE).search(text) is not None
+
+
+WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
 
 
 class Line(NamedTuple):
@@ -82,6 +121,16 @@ class Document:
         return bisect_right(self.starts, offset) - 1
 
     @cached_property
+    def wrapped(self) -> list[int]:
+        """Indices of lines that may have been broken, inside a word even, before the next one."""
+        lines = self.lines
+        return [
+            i
+            for i in range(len(lines) - 1)
+            if len(lines[i].text) >= WRAPPED and lines[i + 1].text and not lines[i + 1].log
+        ]
+
+    @cached_property
     def glued(self) -> tuple[str, list[int]]:
         """Lines joined without anything between, for wraps inside words, and the offset at which each begins."""
         starts, at = [], 0
@@ -109,8 +158,8 @@ def _add(lines: list[Line], raws: Iterable[Raw], source: int) -> None:
             speaker, said = speakers.of(text)
             time, level = _when(said, prefix)
             clock = time if time is not None else clock
-            log = bool(said) and rx(_LOG).match(said) is not None
-            code = len(said) > 12 and not log and rx(_CODE).search(said) is not None
+            log = is_log(said)
+            code = not log and is_code(said)
             lines.append(Line(raw.number, said, source, clock, level, log, code, speaker))
 
 

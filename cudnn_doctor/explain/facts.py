@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cudnn_doctor.explain import hardware, versions
-from cudnn_doctor.explain.document import Document, Line
+from cudnn_doctor.explain.document import WRAPPED, Document, Line
 from cudnn_doctor.explain.patterns import rx
-from cudnn_doctor.explain.signatures import WRAPPED, Event
+from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import FactLine, Stated
 
 _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import FactLine, Stated
 
-_NAMES = ("tx", "gt", "titan", "tesla", "quadro", "geforce", "nvidia", "ti", "jetson", "super")  # cheap test for _GPU
+# Cheap tests before an expression is compiled.
+_NAMES = ("tx", "gt ", "gts", "mx", "titan", "tesla", "quadro", "geforce", "nvidia ", " ti", "0ti", "jetson", "super",
+          "nvs", "grid", "agx", "dgx", "0m", "p2000", "p3000", "p4000", "p5000", "p6000", "px2", "orin")  # fmt: skip
+_CODES = ("v100", "p100", "k80", "k40", "k20", "m60", "m40", "p40", "p4", "a100", "a800", "a40", "a30", "a10", "a16",
+          "a6000", "a5000", "a4000", "l40", "l20", "l4", "h100", "h200", "h800", "h20", "b100", "b200", "b300", "gb10",
+          "t4")  # fmt: skip
+_SERIES = ("1050", "1060", "1070", "1080", "2060", "2070", "2080", "3050", "3060", "3070", "3080", "3090", "4050",
+           "4060", "4070", "4080", "4090", "5050", "5060", "5070", "5080", "5090", "1650", "1660")  # fmt: skip
+_VENDORS = ("radeon", "amd", "apple m", "intel arc", "instinct", "rx ", "rx5", "rx6", "rx7")
 _GPU = (
     r"(?<![\w-])(?:nvidia )?(?:geforce )?(?:"
     r"(?:rtx|gtx|gt|gts|mx)[ -]?(?:titan(?: (?:x|xp|v|z|black))?|a?\d{3,4})(?:[ -]?(?:ti super|super|ti|d|m|s|mobile"
@@ -76,9 +85,10 @@ def gpus(document: Document, lines: list[FactLine], events: list[Event]) -> Iter
             mine = rx(_MINE).search(before) or rx(_FAILS_AFTER).match(after)
             prose.append(((2 if mine else 0) + exact, Stated(name, line.place)))
     if not prose:
-        yield from (Stated(m[0].strip(), n.place) for n in lines for m in rx(_OTHER_VENDOR).finditer(n.text))
-    others = [p for p in prose if _key(p[1].value) not in fine] or prose
-    for _, stated in sorted(others, key=lambda p: -p[0]):
+        others = [n for n in lines if any(v in n.text for v in _VENDORS)]
+        yield from (Stated(m[0].strip(), n.place) for n in others for m in rx(_OTHER_VENDOR).finditer(n.text))
+    failing = [p for p in prose if _key(p[1].value) not in fine] or prose
+    for _, stated in sorted(failing, key=lambda p: -p[0]):
         yield stated
 
 
@@ -92,10 +102,9 @@ def _logged(line: FactLine) -> Iterator[Stated]:
 def _named(document: Document, line: FactLine) -> Iterator[tuple[str, int, bool]]:
     """Names, where they begin, and whether the product line is named as well (not only "3090")."""
     text = line.text
-    patterns = [(_DATACENTER, True), (_SHORT, False)]
-    if any(stem in text for stem in _NAMES):
-        patterns.insert(0, (_GPU, True))
-    for pattern, exact in patterns:
+    for signs, pattern, exact in ((_NAMES, _GPU, True), (_CODES, _DATACENTER, True), (_SERIES, _SHORT, False)):
+        if not any(sign in text for sign in signs):
+            continue
         for match in rx(pattern).finditer(text):
             name = next((g for g in match.groups() if g), match[0]).strip(" -")
             if len(name) >= 4 or name.upper() in document.lines[line.place].text:  # "p4", "a10" are words as well
@@ -107,14 +116,14 @@ def _key(name: str) -> str:
     return rx(r"nvidia|geforce|tesla|quadro|[gr]tx|laptop|gpu|\W").sub("", name)
 
 
-def systems(lines: list[FactLine], patterns: list[str]) -> Iterator[Stated]:
+def systems(lines: list[FactLine], table: list[dict[str, Any]]) -> Iterator[Stated]:
     """Systems in the text's order, the bare words "Linux" and "Windows" after those that say more."""
     whole = "\n".join(line.text for line in lines if not line.log or line.text.startswith(("os:", "platform")))
     ranked: list[tuple[bool, int, int, Stated]] = []
-    for pattern in patterns:
-        bounded = rx(rf"(?<![a-z0-9_.\\/-])(?:{pattern})(?![a-z0-9_\\])")
-        if not bounded.search(whole):
+    for system in table:
+        if not any(stem in whole for stem in system["stems"]):
             continue
+        bounded = rx(rf"(?<![a-z0-9_.\\/-])(?:{system['words']})(?![a-z0-9_\\])")
         for line in lines:
             if line.log and not line.text.startswith(("os:", "platform")):
                 continue

@@ -49,11 +49,13 @@ _SUSPECTED = frozenset({"memory", "driver", "arch"})  # kinds that people name b
 
 def _facts(table: dict[str, Any]) -> dict[str, Any]:
     """With the letters that a framework's words begin with, for a test without regular expressions."""
-    frameworks = [
-        {**f, "stems": re.findall(r"[a-z][a-z0-9]+", re.sub(r"\(\?[!=<][^)]*\)|\\w", "", f["words"]))}
-        for f in table["frameworks"]
-    ]
-    return {"frameworks": frameworks, "systems": table["systems"]}
+    frameworks = [{**f, "stems": _stems(f["words"])} for f in table["frameworks"]]
+    return {"frameworks": frameworks, "systems": [{"words": s, "stems": _stems(s)} for s in table["systems"]]}
+
+
+def _stems(words: str) -> list[str]:
+    plain = re.sub(r"\(\?[!=<][^)]*\)|\\[a-z]|\[[^]]*\]", " ", words)
+    return list(dict.fromkeys(re.findall(r"[a-z][a-z0-9]+", plain)))
 
 
 def _signature(entry: dict[str, Any]) -> list[Any]:
@@ -65,6 +67,7 @@ def _signature(entry: dict[str, Any]) -> list[Any]:
         entry.get("framework", ""),
         entry.get("call", ""),
         entry.get("hearsay", entry["kind"] in _SUSPECTED),
+        entry.get("also", ()),
     ]
 
 

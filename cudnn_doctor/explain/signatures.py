@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cudnn_doctor.explain.document import Document
@@ -16,7 +16,6 @@ from cudnn_doctor.explain.patterns import rx
 
 BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
 MAX_PER_ANCHOR = 60  # occurrences looked at, of which the last third from the end of the document
-WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
 GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
 # Written "[^.\n]" in the YAML: a character of the same sentence. A dot inside a version ends none, nor does a line
 # break before a letter (text wrapped by hand).
@@ -27,11 +26,12 @@ _SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])| ")
 class Signature(NamedTuple):
     id: str
     kind: str
-    anchors: tuple[str, ...]
+    anchors: Sequence[str]
     pattern: str
     framework: str
     call: str
     negatable: bool  # "no out of memory" is none
+    also: Sequence[str] = ()  # one of these must occur as well
     suspected: bool = False  # "posts say it is out of memory" is none either
 
 
@@ -63,13 +63,15 @@ def find(document: Document, signatures: list[Signature]) -> list[Event]:
     """All matches, in the document's order."""
     events: list[Event] = []
     flat = document.flat
-    glue = 1 < len(document.lines) <= GLUE_LIMIT
+    glue = len(document.lines) <= GLUE_LIMIT and bool(document.wrapped)
     for signature in signatures:
         places = [at for anchor in signature.anchors for at in _occurrences(flat, anchor)]
         found = len(events)
+        if signature.also and not any(word in flat for word in signature.also):
+            continue
         if places:
             events.extend(_matches(document, signature, places))
-        if glue and len(events) == found:
+        if glue and len(events) == found and signature.kind != "says":
             events.extend(_glued(document, signature))
     events.sort(key=lambda e: e.line)
     return events
@@ -115,18 +117,21 @@ def _counts(document: Document, signature: Signature, line: int, text: str, at: 
 def _glued(document: Document, signature: Signature) -> Iterator[Event]:
     """Matches that only appear when a line break inside a word is taken out."""
     text, starts = document.glued
+    breaks = [starts[i + 1] for i in document.wrapped]
     pattern: re.Pattern[str] | None = None
     for anchor in signature.anchors:
-        squeezed = anchor.replace("\n", "")
-        for at in _occurrences(text, squeezed)[:8]:
+        for at in _occurrences(text, anchor.replace("\n", ""))[:8]:
+            after = bisect_right(breaks, at - BACK)
+            if after == len(breaks) or breaks[after] > at + AHEAD:  # no break near
+                continue
             pattern = pattern or compiled(signature.pattern, " ?")
             match = pattern.search(text, max(0, at - BACK), min(len(text), at + AHEAD))
             if match is None:
                 continue
             line = bisect_right(starts, match.start()) - 1
-            crossed = range(line, bisect_right(starts, match.end() - 1) - 1)
-            wrapped = bool(crossed) and all(len(document.lines[i].text) >= WRAPPED for i in crossed)
-            if wrapped and _counts(document, signature, line, text, match.start()):
+            crossed = set(range(line, bisect_right(starts, match.end() - 1) - 1))
+            broken = bool(crossed) and crossed <= set(document.wrapped)
+            if broken and _counts(document, signature, line, text, match.start()):
                 yield _event(signature, line, match)
                 return
 

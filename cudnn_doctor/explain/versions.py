@@ -36,6 +36,7 @@ _REPL = r"cudnn\.version\(\)\)?\n ?(\d{4,5})\b"
 _HEADER = r"#define cudnn_major (\d+)\n#define cudnn_minor (\d+)\n#define cudnn_patchlevel (\d+)"
 _NEWER = (" or later", " or newer", " from this", "+", " and above", " or above")
 _SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
+_DRIVER_WORDS = ("driver", "nvidia", "kernel", "treiber", "驱动", "ドライバ", "драйвер", "드라이버", "pilote")
 _DRIVER = (
     r"(?:driver|treiber|drivers|驱动|ドライバー?|драйвер|드라이버|pilote)"
     r"(?: ?(?:version|versions|ver\.|版本|is|was|no\.?))*[\s:=|(\"'`v,)-]{0,6}"
@@ -137,7 +138,7 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
     later: list[Stated] = []
     for line in lines:
         text = line.text
-        if not rx(r"\d{3}").search(text):
+        if not any(word in text for word in _DRIVER_WORDS):
             continue
         for match in rx(_DRIVER_OTHER).finditer(text):
             yield Stated(_unpadded(next(g for g in match.groups() if g)), line.place)

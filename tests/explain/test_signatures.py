@@ -24,7 +24,8 @@ def document(*lines: str) -> Document:
 
 
 def matches(entry: dict[str, Any], line: str) -> bool:
-    signature = Signature(entry["id"], entry["kind"], tuple(entry["anchor"]), entry["pattern"], "", "", True)
+    anchor, also = tuple(entry["anchor"]), entry.get("also", ())
+    signature = Signature(entry["id"], entry["kind"], anchor, entry["pattern"], "", "", True, also)
     return bool(find(document(*line.split("\n")), [signature]))
 
 

@@ -1,0 +1,202 @@
+"""An explanation as text for people, as JSON, and as markdown to paste as an answer.
+
+Lays lines out by itself instead of with `text.Layout`: that one loads the report's types, which takes longer than
+explaining a ticket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, wrap
+
+if TYPE_CHECKING:
+    from cudnn_doctor.explain.types import Explanation
+    from cudnn_doctor.render.text import Line, Span, Style
+
+Format = Literal["text", "json", "markdown"]
+MIN_WIDTH, MAX_WIDTH = 40, 200
+QUOTE = 300  # characters of a quoted line that people see
+
+_HEADS: dict[str, Span] = {
+    "cause-found": ("error", "CAUSE FOUND"),
+    "undetermined": ("unknown", "NOT DECIDED BY THIS TEXT"),
+    "no-problem": ("ok", "NO PROBLEM"),
+    "not-cudnn": ("note", "NOT A cuDNN PROBLEM"),
+}
+_ROLES = {
+    "primary": "The cuDNN line is the fault itself.",
+    "consequence": "The cuDNN line is only the messenger.",
+    "noise": "The lines have no effect.",
+}
+_FACTS = {
+    "framework": "framework",
+    "framework_version": "version",
+    "cuda": "CUDA",
+    "cudnn_loaded": "cuDNN loaded",
+    "cudnn_built": "cuDNN compiled with",
+    "driver": "driver",
+    "gpu": "GPU",
+    "os": "system",
+}
+
+
+def render(
+    explanation: Explanation | Mapping[str, Any],
+    fmt: Format,
+    *,
+    width: int = 100,
+    color: bool = False,
+    encoding: str = "utf-8",
+) -> str:
+    """The explanation (typed, or the plain data of `explain.answer`) in the form `fmt`. `width`, `color` and `encoding`
+    matter to text alone; JSON is pure ASCII, markdown is UTF-8."""
+    document = _plain(explanation)
+    if fmt == "json":
+        import json
+
+        return json.dumps(document, indent=2) + "\n"
+    if fmt == "markdown":
+        return "\n".join(_markdown(document)) + "\n"
+    lines = [_safe(line, encoding) for line in _Layout(width).all(document)]
+    if color:
+        from cudnn_doctor.render.terminal import paint
+
+        return paint(lines)
+    return "".join("".join(text for _, text in line).rstrip() + "\n" for line in lines)
+
+
+def _plain(explanation: Explanation | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(explanation, Mapping):
+        return explanation
+    import msgspec
+
+    plain: Mapping[str, Any] = msgspec.to_builtins(explanation)
+    return plain
+
+
+def _safe(line: Line, encoding: str) -> Line:
+    """No command for a CI runner, and nothing that the stream cannot say."""
+    text = "".join(t for _, t in line)
+    safe = encodable(disarmed(text), encoding)
+    return line if safe == text else (("", safe),)
+
+
+def _quoted(evidence: Mapping[str, Any]) -> str:
+    text = one_line(evidence["text"])
+    return text if len(text) <= QUOTE else text[: QUOTE - 3] + "..."
+
+
+def _place(evidence: Mapping[str, Any]) -> str:
+    file = f"{one_line(evidence['file'])}, " if evidence.get("file") else ""
+    return f"{file}line {evidence['line']}" if evidence["line"] else file.rstrip(", ") or "this machine"
+
+
+class _Layout:
+    """The lines of an explanation, wrapped; spans are a style and a text as in `render.text`."""
+
+    def __init__(self, width: int) -> None:
+        self._width = max(MIN_WIDTH, min(width, MAX_WIDTH))
+
+    def _block(self, text: str, indent: int = 0, style: Style = "", first: tuple[Span, ...] = ()) -> Iterator[Line]:
+        lead = indent + sum(cells(t) for _, t in first)
+        for i, line in enumerate(wrap(one_line(text), self._width - lead)):
+            start: tuple[Span, ...] = (("", " " * indent), *first) if i == 0 else (("", " " * lead),)
+            yield (*start, (style, line))
+
+    def all(self, document: Mapping[str, Any]) -> Iterator[Line]:
+        style, head = _HEADS[document["verdict"]]
+        causes = document["causes"]
+        found = document["verdict"] == "cause-found"
+        if found:
+            head = f"{head} ({causes[0]['confidence']})"
+        yield from self._block(document["summary"], first=((style, f"{head}: "),))
+        if found:
+            yield from self._cause(causes[0])
+        elif causes:
+            yield from ((), (("bold", "Possible, best first"),))
+            for cause in causes:
+                if cause["points"] or document["verdict"] == "no-problem":
+                    yield from self._candidate(cause)
+        yield from self._questions(document["questions"], found=found)
+        if found and causes[1:]:
+            others = ", ".join(c["cause"] for c in causes[1:4])
+            yield ()
+            yield from self._block(others, first=(("dim", "Less likely: "),))
+        yield from self._facts(document)
+
+    def _cause(self, cause: Mapping[str, Any]) -> Iterator[Line]:
+        yield from self._block(f"{_ROLES[cause['role']]} [{cause['cause']}]", style="dim")
+        yield from ((), (("bold", "Why"),))
+        yield from self._evidence(cause)
+        yield from ((), (("bold", "What to do"),))
+        for number, fix in enumerate(cause["fixes"], 1):
+            yield from self._block(fix["text"], 2, first=(("", f"{number}. "),))
+            if "command" in fix:
+                yield (("", "     "), ("command", one_line(fix["command"])))
+            if "verify" in fix:
+                yield from self._block(fix["verify"], 5, first=(("dim", "worked if: "),))
+        yield from self._block(cause["avoid"], 2, first=(("dim", "Not worth the time: "),))
+
+    def _evidence(self, cause: Mapping[str, Any]) -> Iterator[Line]:
+        for evidence in cause["evidence"]:
+            yield from self._block(_quoted(evidence), 2, first=(("bold", f"{_place(evidence)}: "),))
+            if evidence.get("because"):
+                yield from self._block(evidence["because"], 4, "dim", first=(("", "-> "),))
+
+    def _candidate(self, cause: Mapping[str, Any]) -> Iterator[Line]:
+        yield from self._block(f"{cause['title']} [{cause['cause']}]", 2, first=(("", "- "),))
+        for evidence in cause["evidence"][:1]:
+            yield from self._block(_quoted(evidence), 4, "dim", first=(("dim", f"{_place(evidence)}: "),))
+
+    def _questions(self, questions: list[Mapping[str, Any]], *, found: bool) -> Iterator[Line]:
+        if not questions:
+            return
+        yield from ((), (("bold", "To be sure, ask" if found else "What to ask for"),))
+        for number, question in enumerate(questions, 1):
+            yield from self._block(question["text"], 2, first=(("", f"{number}. "),))
+
+    def _facts(self, document: Mapping[str, Any]) -> Iterator[Line]:
+        stated = [f"{name} {document['facts'][key]}" for key, name in _FACTS.items() if key in document["facts"]]
+        if stated:
+            yield ()
+            yield from self._block("; ".join(stated), first=(("dim", "Stated: "),))
+        for doubt in document["doubts"]:
+            yield from self._block(doubt, first=(("warning", "Doubtful: "),))
+        for note in document["notes"]:
+            yield from self._block(note, first=(("dim", "Note: "),))
+
+
+def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
+    """An answer to a ticket: what it is, from which lines, what to do, what else to send."""
+    from cudnn_doctor.render import md
+
+    causes, found = document["causes"], document["verdict"] == "cause-found"
+    head = _HEADS[document["verdict"]][1].capitalize() if not found else f"Cause ({causes[0]['confidence']})"
+    yield f"**{md.text(head)}:** {md.text(document['summary'])}"
+    if found:
+        best = causes[0]
+        yield from ("", f"{_ROLES[best['role']]} The lines that say so:", "")
+        for evidence in best["evidence"]:
+            yield f"- {md.text(_place(evidence))}: {md.code(_quoted(evidence))} ({md.text(evidence['because'])})"
+        yield from ("", "What to do:", "")
+        for number, fix in enumerate(best["fixes"], 1):
+            yield f"{number}. {md.text(fix['text'])}"
+            if "command" in fix:
+                yield f"\n   {md.code(fix['command'])}\n"
+            if "verify" in fix:
+                yield f"   Worked if: {md.text(fix['verify'])}"
+        yield from ("", f"Not worth the time: {md.text(best['avoid'])}")
+    elif any(c["points"] for c in causes):
+        yield from ("", "Possible, best first:", "")
+        for cause in causes:
+            yield f"- {md.text(cause['title'])} ({md.code(cause['cause'])})"
+    if document["questions"]:
+        yield from ("", "To be sure, please tell:" if found else "Please tell:", "")
+        for number, question in enumerate(document["questions"], 1):
+            yield f"{number}. {md.text(question['text'])}"
+    for doubt in document["doubts"]:
+        yield from ("", f"Doubtful: {md.text(doubt)}")
+    for note in document["notes"]:
+        yield from ("", f"Note: {md.text(note)}")
