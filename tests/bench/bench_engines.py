@@ -10,7 +10,7 @@ import sys
 import time
 from statistics import median
 
-from cudnn_doctor.engines.examination import run
+from cudnn_doctor.engines.run import run
 from cudnn_doctor.engines.types import EngineOptions
 
 GOAL_S = 10.0  # the quick form on one H200

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cudnn_doctor.engine import UsageError
-from cudnn_doctor.engines.examination import run
+from cudnn_doctor.engines.run import run
 from cudnn_doctor.engines.types import EngineOptions, EngineProgress, EngineRow, EnginesReport, ProblemReport
 from cudnn_doctor.model import decode, encode
 from tests.engines.stub import stub
