@@ -8,6 +8,7 @@ from datetime import date
 from functools import cache, partial
 from pathlib import Path
 from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -169,6 +170,7 @@ class _Live:
         self.results: tuple[ScenarioResult, ...] = ()
         self.devices: tuple[int, ...] = ()
         self.error: BaseException | None = None
+        self._until = monotonic() + options.timeout
         self._threads: list[Thread] = []
 
     def start(self, libraries: Libraries) -> None:
@@ -203,20 +205,24 @@ class _Live:
         thread.start()
         self._threads.append(thread)
 
+    def _left(self) -> float:
+        """Seconds until the deadline of all live work; a child that starts late has a moment at least."""
+        return max(0.2, self._until - monotonic())
+
     def _check(self, devices: Sequence[int], copies: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         from cudnn_doctor.live.checks import live_check
 
-        self.results = live_check(devices, copies, deadline=self.options.timeout)
+        self.results = live_check(devices, copies, deadline=self._left())
 
     def _ask_versions(self, paths: Sequence[str]) -> None:
         from cudnn_doctor.live.ask import ask_versions
 
-        self.answers = ask_versions(paths, deadline=self.options.timeout)
+        self.answers = ask_versions(paths, deadline=self._left())
 
     def _ask_driver(self) -> None:
         from cudnn_doctor.live.ask import ask_driver
 
-        self.driver = ask_driver(deadline=self.options.timeout)
+        self.driver = ask_driver(deadline=self._left())
 
 
 def load(name: str) -> Facts:
@@ -308,6 +314,13 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
         snapshot=facts.snapshot,
         notes=(*([old] if old else ()), *([replayed] if facts.replayed else ())),
     )
+
+
+def today() -> date:
+    """The date, in UTC: a machine's time zone says nothing about the age of data."""
+    from datetime import datetime, timezone
+
+    return datetime.now(timezone.utc).date()
 
 
 def tool(matrix_checked_on: str = "") -> Tool:
