@@ -24,7 +24,16 @@ Env = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="The Python environment to examine: a venv, a conda prefix, an interpreter."),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to FILE.")]
+
+
+def named(output: Path | None) -> Path | None:
+    """`-o -` is stdout, as elsewhere."""
+    return None if output == Path("-") else output
+
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", callback=named, help="Write the report to FILE.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text (also: NO_COLOR).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing when healthy, one line a problem otherwise.")]

@@ -50,14 +50,19 @@ def write(path: Path, content: str | bytes, *, force: bool = False) -> None:
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with _explained(path):
-        if not force and os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)  # /dev/stdout, a named pipe: nothing to replace
+        if path.exists() and (not path.is_file() or _is_descriptor(path)):
+            with path.open("ab") as out:  # a device, a named pipe, what the shell opened: nothing to replace
+                out.write(data)
             return
+        if not force and os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         _replace(path, data, force=force)
+
+
+def _is_descriptor(path: Path) -> bool:
+    return str(path) in ("/dev/stdout", "/dev/stderr") or str(path.parent) in ("/dev/fd", "/proc/self/fd")
 
 
 def _replace(path: Path, data: bytes, *, force: bool) -> None:
@@ -96,9 +101,9 @@ def _explained(path: Path) -> Iterator[None]:
         raise FileExistsError(f"{path} is there already and was kept; --force replaces it.") from e
     except IsADirectoryError as e:
         raise IsADirectoryError(f"{path} is a folder; name a file in it.") from e
-    except (FileNotFoundError, NotADirectoryError) as e:
-        raise FileNotFoundError(f"there is no folder {path.parent}; nothing was written.") from e
     except OSError as e:
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent}; nothing was written.") from e
         what = e.strerror or str(e)
         raise OSError(f"{path} could not be written: {what}. Nothing is left of it; -o takes another place.") from e
 
