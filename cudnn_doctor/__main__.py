@@ -1,6 +1,75 @@
-"""`python -m cudnn_doctor`."""
+"""The entry point: `cudnn-doctor` and `python -m cudnn_doctor`.
 
-from cudnn_doctor.cli import main
+A call that has no option but `--format` needs no parser, and typer takes longer to import than such a check takes for
+all of its work on a machine without a GPU (tests/bench). Such calls are understood here, every other one by `cli`;
+tests/test_main.py holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudnn_doctor.console import emit, keep_standard_streams, run, screen
+
+if TYPE_CHECKING:
+    from cudnn_doctor.explaining import Form
+
+
+class Plain(NamedTuple):
+    """A call without other options."""
+
+    command: str
+    files: tuple[str, ...]
+    form: Form
+
+
+def plain(words: Sequence[str]) -> Plain | None:
+    """What `check` or `explain FILE...` with these words means, None for a call that `cli` has to read."""
+    command, *rest = words or ("",)
+    form: Any = "text"
+    if "--format" in rest[:-1]:
+        at = rest.index("--format")
+        form = rest[at + 1]
+        del rest[at : at + 2]
+    options = [word for word in rest if word.startswith("-") and word != "-"]
+    if options or form not in ("text", "json", "markdown") or os.name == "nt":  # there click expands *.log
+        return None
+    if (command, bool(rest)) not in (("check", False), ("explain", True)):
+        return None
+    return Plain(command, tuple(rest), form)
+
+
+def main() -> None:
+    """Runs the command and ends the process."""
+    call = plain(sys.argv[1:])
+    if call is None:
+        from cudnn_doctor import cli
+
+        cli.main()
+    else:
+        keep_standard_streams()
+        run(lambda: _check(call.form) if call.command == "check" else _explain(call.files, call.form))
+
+
+def _check(form: Form) -> int:
+    from cudnn_doctor import engine
+    from cudnn_doctor.render import render
+
+    options = engine.Options()
+    report = engine.judge(engine.gather(options, os.environ), options, engine.today())
+    emit(render(report, form, **screen(no_color=False, output=None)))
+    return report.exit_code
+
+
+def _explain(files: Sequence[str], form: Form) -> int:
+    from cudnn_doctor import explaining
+
+    emit(explaining.answer(files, form, **screen(no_color=False, output=None)))
+    return 0
+
 
 if __name__ == "__main__":
     main()

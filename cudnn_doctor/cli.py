@@ -36,8 +36,6 @@ from cudnn_doctor.options import (
 )
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from cudnn_doctor.engine import Options
 
 
@@ -118,7 +116,7 @@ def check(
         from cudnn_doctor.render import render
 
         facts = engine.gather(options, os.environ) if replay is None else engine.load(replay)
-        report = engine.judge(facts, options, _today())
+        report = engine.judge(facts, options, engine.today())
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
         text = render(report, form, verbose=verbose, **screen(no_color, output))
         emit(text, output, force)
@@ -401,7 +399,7 @@ def report(
     )
 
     def work() -> int:
-        from cudnn_doctor import report_file, ticket
+        from cudnn_doctor import engine, report_file, ticket
 
         form = report_file.form_of(output) if output else "md"
         request = ticket.Request(
@@ -409,7 +407,7 @@ def report(
             redact=not no_redact,
         )  # fmt: skip
         with Progress() as bar:
-            made = ticket.make(request, os.environ, _today(), bar.show)
+            made = ticket.make(request, os.environ, engine.today(), bar.show)
         if show_redactions:
             for r in made.redactions:
                 remark(f"{r.kind}: {r.original!r} became {r.replacement!r}, {r.count} times")
@@ -424,12 +422,6 @@ def report(
     run(work)
 
 
-def _today() -> date:
-    from datetime import datetime, timezone
-
-    return datetime.now(timezone.utc).date()
-
-
 def _options(**wanted: object) -> Options:
     from cudnn_doctor.engine import Options
 
@@ -437,7 +429,7 @@ def _options(**wanted: object) -> Options:
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Reads the command line and ends the process; `__main__` has understood the plain calls before."""
     import sys
 
     keep_standard_streams()

@@ -55,14 +55,20 @@ def _is_open(fd: int) -> bool:
 
 
 def screen(no_color: bool, output: Path | None) -> Screen:
-    import shutil
-
     stdout = sys.stdout  # None where the caller closed it (>&-)
     terminal = output is None and stdout is not None and stdout.isatty()
     color = terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = min(200, max(40, shutil.get_terminal_size((100, 24)).columns))
+    width = min(200, max(40, _columns()))
     encoding = "utf-8" if output else (stdout and stdout.encoding) or "ascii"
     return {"width": width, "color": color, "encoding": encoding}
+
+
+def _columns() -> int:
+    if not os.environ.get("COLUMNS") and not (sys.stdout and sys.stdout.isatty()):
+        return 100  # a pipe or a file; shutil would answer the same and costs 3 ms
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def emit(text: str, output: Path | None = None, force: bool = False) -> None:
