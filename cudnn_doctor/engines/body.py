@@ -70,7 +70,7 @@ class Session:
 
     def __init__(self, wire: Wire, work: Work) -> None:
         for path in work.preload:
-            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+            open_first(wire, path)
         self.gpu = Gpu(0)  # the one device that this child sees
         wire.note("device", self.gpu.name())
         self.cudnn = Cudnn(work.cudnn)
@@ -89,6 +89,14 @@ class Session:
         made = wire.call("cudnnCreate", self.cudnn.create, must=True, decode=self.cudnn.decode)
         wire.call("cudnnSetStream", self.cudnn.cudnnSetStream, made.value, stream, must=True, decode=self.cudnn.decode)
         return int(made.value)
+
+
+def open_first(wire: Wire, path: str) -> None:
+    """Opens a library for cuDNN to find; cuDNN may do without it, or find another."""
+    try:
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    except OSError as e:
+        wire.note("not loaded", path, str(e))
 
 
 def examine(wire: Wire, args: dict[str, Any], shared: dict[str, Any]) -> None:

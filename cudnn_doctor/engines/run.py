@@ -57,6 +57,13 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
     return report(options, records, taken_at=taken_at, ms=(time.monotonic() - start) * 1000, interrupted=interrupted)
 
 
+def nvrtc_beside(cudnn: str) -> tuple[str, ...]:
+    """libnvrtc of the wheels beside the wheel of a libcudnn: frameworks open it first, for the engines that compile."""
+    wheels = Path(cudnn).resolve().parent.parent.parent  # of nvidia/cudnn/lib
+    folders = ("cuda_nvrtc/lib", "cu*/lib") if wheels.name == "nvidia" else ()
+    return tuple(str(p) for folder in folders for p in sorted(wheels.glob(f"{folder}/libnvrtc.so.*")))
+
+
 def _work(options: EngineOptions, records: Sequence[Record], until: float, progress: Progress | None) -> None:
     """Rounds of children until every problem is finished or the time is up."""
     by_id = {r.problem.id: r for r in records}
@@ -70,6 +77,7 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
             progress(EngineProgress(done=done, problems=len(records), plans=sum(len(r.plans) for r in records)))
 
     width = options.width or max(1, min(MOST_CHILDREN, (os.cpu_count() or 2) // 2))
+    preload = list(dict.fromkeys((*options.preload, *nvrtc_beside(options.cudnn))))
     while (left := until - time.monotonic()) > 0:
         groups: dict[str, list[Record]] = {}
         for record in records:
@@ -77,7 +85,9 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
                 groups.setdefault(record.problem.group, []).append(record)
         if not groups:
             return
-        jobs = [Job(tasks=tuple(_task(options, r) for r in g), set_env=env, deadline=left) for g in groups.values()]
+        jobs = [
+            Job(tasks=tuple(_task(options, r, preload) for r in g), set_env=env, deadline=left) for g in groups.values()
+        ]
         outcomes = run_jobs(jobs, deadline=left, width=width, progress=take)
         for outcome in outcomes:
             if outcome.fate.kind == "not-started":
@@ -87,7 +97,7 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
             width = 1
 
 
-def _task(options: EngineOptions, record: Record) -> Task:
+def _task(options: EngineOptions, record: Record, preload: list[str]) -> Task:
     """The arguments of body.py's `Work`."""
     return Task(
         id=record.problem.id,
@@ -95,7 +105,7 @@ def _task(options: EngineOptions, record: Record) -> Task:
         args={
             "problem": msgspec.to_builtins(record.problem),
             "cudnn": options.cudnn,
-            "preload": list(options.preload),
+            "preload": preload,
             "engines": list(options.engines),
             "max_plans": options.max_plans,
             "quick": options.quick,

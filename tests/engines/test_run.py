@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cudnn_doctor.engine import UsageError
-from cudnn_doctor.engines.run import run
+from cudnn_doctor.engines.run import nvrtc_beside, run
 from cudnn_doctor.engines.types import EngineOptions, EngineProgress, EngineRow, EnginesReport, ProblemReport
 from cudnn_doctor.model import decode, encode
 from tests.engines.stub import stub
@@ -313,6 +313,26 @@ def test_children_that_find_no_room_beside_others_are_tried_alone(
     report = examine(operations=("matmul", "attention"), engines=(3,), width=2)
     assert [p.error for p in report.problems] == [""] * 5
     assert report.totals.ok == 5
+
+
+def test_the_compiler_of_the_wheels_is_opened_first(tmp_path: Path) -> None:
+    cudnn = tmp_path / "nvidia/cudnn/lib/libcudnn.so.9"
+    old, new = tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12", tmp_path / "nvidia/cu13/lib/libnvrtc.so.13"
+    for file in (cudnn, new):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert nvrtc_beside(str(cudnn)) == (str(new),)
+    old.parent.mkdir(parents=True)
+    old.touch()
+    assert nvrtc_beside(str(cudnn)) == (str(old), str(new))
+    assert nvrtc_beside("/usr/lib/x86_64-linux-gnu/libcudnn.so.9") == ()
+
+
+def test_a_preload_that_does_not_load_does_no_harm() -> None:
+    paths = stub()
+    preload = ("/nowhere/libcublasLt.so.13", str(paths.cuda))
+    options = EngineOptions(cudnn=str(paths.cudnn), preload=preload, operations=("matmul",), engines=(0,), width=1)
+    assert run(options).verdict == "ok"
 
 
 def test_no_time_leaves_no_verdict() -> None:
