@@ -114,12 +114,16 @@ fault on purpose are refused by `cudnn-doctor reproduce` while MPS runs.""",
         ("ok", sample()),
         ("problem", sample({"host.mps": known(True, EX)})),
         ("unknown", sample({"host.mps": ABSENT})),
+        ("skipped", sample({"gpus": ABSENT, "driver.pci": known((), EX)})),
     ),
 )
 def mps(case: Case) -> Iterator[Outcome]:
     fact = case.snapshot.host.mps
     if not_linux(case):
         yield skip("machine", "MPS is a service of Linux")
+        return
+    if not gpu_present(case):
+        yield skip("machine", "no NVIDIA GPU on this machine")
         return
     running = need(fact, "/snapshot/host/mps")
     evidence = [shown(fact, "/snapshot/host/mps", "runs" if running else "does not run")]

@@ -8,7 +8,7 @@ from typing import Any
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model import Absent, Known, Xid, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import again, fix, gpus, not_linux, pci_address, plural, shown, unanswered
+from cudnn_doctor.rules.facts import again, fix, gpu_present, gpus, not_linux, pci_address, plural, shown, unanswered
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 # Reasons that mean too hot or too little power; "sw-power-cap" is normal on a busy GPU, "gpu-idle" on an idle one.
@@ -246,11 +246,15 @@ program (13, 31, 43: a kernel that faulted, and the real reason for many a cuDNN
         ("problem", sample({"xids": known((Xid(time="t", pci="0000:00:04", code=31, text="MMU Fault"),), EX)})),
         ("problem", sample({"xids": known((Xid(time="t", pci="0000:00:04", code=999, text="?"),), EX)})),
         ("unknown", sample({"xids": Absent(reason="no-permission", detail="/dev/kmsg")})),
+        ("skipped", sample({"gpus": ABSENT, "driver.pci": known((), EX)})),
     ),
 )
 def xids(case: Case) -> Iterator[Outcome]:
     if not_linux(case):
         yield skip("machine", "Xid lines are written by the driver of Linux")
+        return
+    if not value_or(case.snapshot.xids, ()) and not gpu_present(case):
+        yield skip("machine", "no NVIDIA GPU on this machine")
         return
     lines = need(case.snapshot.xids, "/snapshot/xids")
     if not lines:

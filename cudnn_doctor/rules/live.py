@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Evidence, Fate, Fix, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
-from cudnn_doctor.rules.facts import again, fix, gpu_present, python_of
+from cudnn_doctor.rules.facts import again, fix, gpu_present, python_of, reinstall
 from cudnn_doctor.rules.live_result import live_outcomes, loaded_by_someone
 from cudnn_doctor.rules.sample import live, sample
 
@@ -212,6 +212,21 @@ def libraries(case: Case) -> Iterator[Outcome]:
             )
 
 
+def _of_one_release(case: Case, file: str) -> Fix:
+    """What makes cuDNN's own files fit each other: no copy on LD_LIBRARY_PATH, else this one installed anew."""
+    listed = [p for p in case.snapshot.host.environment.get("LD_LIBRARY_PATH", "").split(":") if p]
+    others = {c.directory for c in case.snapshot.cudnn} | {file.rpartition("/")[0]}
+    rest = [p for p in listed if p.rstrip("/") not in others]
+    if rest != listed:
+        text = "Take the folders of cuDNN out of LD_LIBRARY_PATH, so that each copy finds its own files."
+        return fix(text, f"export LD_LIBRARY_PATH={':'.join(rest)}", verify=again("CD603"))
+    for copy in case.snapshot.cudnn:
+        if file in (copy.path, copy.real_path):
+            return reinstall(case, copy, "CD603")[0]
+    folder = file.rpartition("/")[0]
+    return fix(f"Install what is in {folder} again as a whole, from one release.", verify=again("CD603"))
+
+
 def _provide(case: Case, missing: str, file: str) -> Fix:
     name, _, major = missing.partition(".so.")
     here = next((x.path for x in case.snapshot.cuda.libraries if (x.name, str(x.major)) == (name, major)), "")
@@ -220,9 +235,7 @@ def _provide(case: Case, missing: str, file: str) -> Fix:
         text = f"It is in {folder}, where this cuDNN does not look: put that on the path."
         return fix(text, f"export LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH", verify=again("CD603"))
     if missing.startswith("libcudnn_") or not missing:
-        folder = file.rpartition("/")[0]
-        text = f"Take other copies out of LD_LIBRARY_PATH; if it stays, install what is in {folder} again."
-        return fix(text, "cudnn-doctor check --only cudnn", verify=again("CD603"))
+        return _of_one_release(case, file)
     wheel = next((w for start, w in PROVIDERS if missing.startswith(start)), "")
     if not wheel or not major.isdigit():
         return fix(f"Install what provides {missing}.", f"ldconfig -p | grep {name}", verify=again("CD603"))

@@ -138,13 +138,20 @@ def test_a_graph_library_of_9_1_under_9_19() -> None:
     assert problems(case) == {
         "CD603": "/opt/mixed/libcudnn_graph.so.9 does not fit cuDNN's other libraries: it is of another release"
     }
-    assert only("CD603", case).causes == ("cudnn-sublibs-mixed",)
+    finding = only("CD603", case)
+    assert finding.causes == ("cudnn-sublibs-mixed",)
+    assert finding.fixes[0].text == "Install what is in /opt/mixed again as a whole, from one release."
+    listed = sample({"host.environment.LD_LIBRARY_PATH": "/opt/mixed:/usr/local/cuda/lib64"}, live=case.scenarios)
+    assert only("CD603", listed).fixes[0].command == "export LD_LIBRARY_PATH=/usr/local/cuda/lib64"
 
 
 def test_a_sub_library_that_9_1_does_not_find() -> None:
     line = "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9, libcudnn_ops.so}"
     case = sample(live=(aborted(line, "cudnnCreateTensorDescriptor", cudnn_version="9.1.0"),))
     assert problems(case) == {"CD603": "libcudnn_ops.so.9 is missing or of another release"}
+    assert only("CD603", case).fixes[0].command == (
+        "/opt/venv/bin/python -m pip install --force-reinstall --no-deps 'nvidia-cudnn-cu13==9.19.0.56'"
+    )
 
 
 def test_the_number_is_read_by_the_major_that_answered() -> None:
