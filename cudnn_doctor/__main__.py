@@ -60,14 +60,14 @@ def _check(form: Form) -> int:
 
     options = engine.Options()
     report = engine.judge(engine.gather(options, os.environ), options, engine.today())
-    emit(render(report, form, **screen(no_color=False, output=None)))
+    emit(render(report, form, **screen(no_color=False, output=None)), form=form)
     return report.exit_code
 
 
 def _explain(files: Sequence[str], form: Form) -> int:
     from cudnn_doctor import explaining
 
-    emit(explaining.answer(files, form, **screen(no_color=False, output=None)))
+    emit(explaining.answer(files, form, **screen(no_color=False, output=None)), form=form)
     return 0
 
 

@@ -103,7 +103,7 @@ def check(
     if list_rules:
         from cudnn_doctor.render.rules import render_rules
 
-        emit(render_rules())
+        emit(render_rules(), output, force)
         return
     options = _options(
         env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix,
@@ -119,7 +119,7 @@ def check(
         report = engine.judge(facts, options, engine.today())
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
         text = render(report, form, verbose=verbose, **screen(no_color, output))
-        emit(text, output, force)
+        emit(text, output, force, form=fmt)
         if fmt == "github" and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
             with Path(summary).open("a", encoding="utf-8") as job:
                 job.write(render(report, "markdown"))
@@ -156,7 +156,7 @@ def snapshot(
             from cudnn_doctor.redact import redact
 
             document, _ = redact(document)
-        emit(encode(document).decode(), output, force)
+        emit(encode(document).decode(), output, force, form="json")
         return 0
 
     run(work)
@@ -191,7 +191,8 @@ def matrix(
         from cudnn_doctor.render.matrix import render_matrix
 
         found = answer(subject, name, load_matrix(matrix_file), driver=driver, gpu=gpu, python=python, system=system)
-        emit(render_matrix(found, fmt, width=screen(no_color, output)["width"]), output, force)
+        text = render_matrix(found, fmt, width=screen(no_color, output)["width"])
+        emit(text, output, force, form=fmt)
         return 1 if found.verdict == "problem" else 0
 
     run(work)
@@ -254,7 +255,7 @@ def reproduce(
         if fmt == "json":
             from cudnn_doctor.model import encode
 
-            emit(encode(document).decode(), output, force)
+            emit(encode(document).decode(), output, force, form="json")
         else:
             emit(render_reproduction(document, verbose=verbose, **screen(no_color, output)), output, force)
         return document.exit_code
@@ -307,7 +308,7 @@ def engines(
         if fmt == "json":
             from cudnn_doctor.model import encode
 
-            emit(encode(report).decode(), output, force)
+            emit(encode(report).decode(), output, force, form="json")
         else:
             emit(render_engines(report, findings(report), **screen(no_color, output)), output, force)
         return report.exit_code
@@ -357,7 +358,7 @@ def explain(
             what, fmt, separate=separate, snapshot=facts.snapshot if facts else None, timeout=timeout,
             **screen(no_color, output),
         )  # fmt: skip
-        emit(text, output, force)
+        emit(text, output, force, form=fmt)
         return 0
 
     run(work)
@@ -413,7 +414,7 @@ def report(
                 remark(f"{r.kind}: {r.original!r} became {r.replacement!r}, {r.count} times")
         content = report_file.document(form, made.report, explanation=made.explanation, logs=made.logs)
         if output is None:
-            emit(content.decode())
+            emit(content.decode(), form=form)
         else:
             report_file.write(output, content, force=force)
             remark(f"written to {output}; {made.report.verdict}: {made.report.reason}")

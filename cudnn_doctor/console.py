@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import NoReturn, TypedDict
+from typing import TYPE_CHECKING, NoReturn, TypedDict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONGEST = 2000  # characters of a remark
 
@@ -71,9 +73,10 @@ def _columns() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def emit(text: str, output: Path | None = None, force: bool = False) -> None:
-    """The report: to `output`, else to stdout, whatever the stream's encoding can say. A reader that closes its pipe
-    early (`| head`) has what it wanted: that is no error.
+def emit(text: str, output: Path | None = None, force: bool = False, *, form: str = "text") -> None:
+    """The report: to `output`, else to stdout. There the form "text" speaks the stream's encoding as far as that goes;
+    every other form is a document in UTF-8. A reader that closes its pipe early (`| head`) has what it wanted: that is
+    no error.
 
     Raises:
         OSError: it cannot be written, in words for the user.
@@ -90,7 +93,10 @@ def emit(text: str, output: Path | None = None, force: bool = False) -> None:
         return
     encoding = sys.stdout.encoding or "ascii"
     try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        if form == "text" or sys.stdout.isatty():
+            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        else:
+            sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not fail again
@@ -136,4 +142,4 @@ def _last_frame(error: BaseException) -> str:
     frame, last = error.__traceback__, None
     while frame:
         last, frame = frame, frame.tb_next
-    return f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}" if last else "no frame"
+    return f"{os.path.basename(last.tb_frame.f_code.co_filename)}:{last.tb_lineno}" if last else "no frame"
