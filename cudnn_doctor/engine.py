@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
 from functools import cache, partial
 from pathlib import Path
-from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -31,6 +29,9 @@ from cudnn_doctor.model import (
 )
 
 if TYPE_CHECKING:
+    from datetime import date
+    from threading import Thread
+
     from cudnn_doctor.knowledge.matrix import Matrix
     from cudnn_doctor.live.ask import Answer
     from cudnn_doctor.probe import Libraries
@@ -145,11 +146,10 @@ def bench(options: Options, environ: Mapping[str, str], which: str | None) -> Be
 
 def _prepare(options: Options) -> None:
     """Loads rules and matrix while the children work; a matrix that is wrong is told when it is used."""
-    from cudnn_doctor.knowledge.matrix import MatrixError
     from cudnn_doctor.rules import all_rules
 
     all_rules()
-    with suppress(MatrixError):
+    with suppress(ValueError):  # MatrixError is one
         _matrix(options.matrix)
 
 
@@ -195,6 +195,8 @@ class _Live:
             raise self.error
 
     def _run(self, work: Callable[[], None]) -> None:
+        from threading import Thread
+
         def guarded() -> None:
             try:
                 work()
@@ -274,7 +276,6 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     Raises:
         UsageError: `--only`, `--skip` or `--require` name nothing known, or the matrix file is inconsistent.
     """
-    from cudnn_doctor.knowledge.matrix import MatrixError
     from cudnn_doctor.rules import all_rules
     from cudnn_doctor.rules.base import Case
     from cudnn_doctor.select import select_rules
@@ -294,7 +295,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
             load_once()
         case = Case(facts.snapshot, facts.scenarios, load_matrix=load_once, required=options.require)
         findings = tuple(f for rule in rules for f in rule.apply(case))
-    except (MatrixError, ValueError) as e:
+    except ValueError as e:  # of select_rules, or a MatrixError
         raise UsageError(str(e)) from e
     if options.owner:
         findings = tuple(f for f in findings if f.owner == options.owner)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -47,5 +46,7 @@ def answer(
     cases = [[w] for w in what] if separate else [list(what)]
     answers = [explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
     if separate and form == "json":
+        import json
+
         return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
     return "\n".join(render(a, form, width=width, color=color, encoding=encoding) for a in answers)

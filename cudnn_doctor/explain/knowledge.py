@@ -75,8 +75,7 @@ def _tables() -> dict[str, Any]:
     from cudnn_doctor.knowledge.compat import service
     from cudnn_doctor.knowledge.load import knowledge
     from cudnn_doctor.knowledge.matrix import load_matrix
-    from cudnn_doctor.knowledge.matrix_rows import capability
-    from cudnn_doctor.knowledge.versions import numbers, within
+    from cudnn_doctor.knowledge.versions import capability, numbers, within
 
     matrix = load_matrix()
     drivers: dict[str, tuple[str, str]] = {}

@@ -8,15 +8,17 @@ codes "sm_80" (machine code) and "compute_90" (machine code and PTX, which newer
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cudnn_doctor.knowledge.compat_driver import driver_for_cuda, driver_for_gpu
 from cudnn_doctor.knowledge.judgement import Judgement, JudgementVerdict, judged, undecided
-from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import CautionRow, FrameworkRow, TensorFlowRow, capability
 from cudnn_doctor.knowledge.requires import declared_range, satisfies
-from cudnn_doctor.knowledge.versions import below, in_ranges, minor, numbers, padded, within
+from cudnn_doctor.knowledge.versions import below, capability, in_ranges, minor, numbers, padded, within
 from cudnn_doctor.model import Severity
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix import Matrix
+    from cudnn_doctor.knowledge.matrix_rows import CautionRow, FrameworkRow
 
 __all__ = [
     "LABELS",
@@ -152,6 +154,8 @@ def official_table(
     matrix: Matrix, version: str, *, cuda: str = "", cudnn: str = "", system: str = "linux"
 ) -> Judgement:
     """TensorFlow's tested build against what is there. Information: another combination is no fault by itself."""
+    from cudnn_doctor.knowledge.matrix_rows import TensorFlowRow
+
     row = matrix.framework("tensorflow", version)
     if not isinstance(row, TensorFlowRow):
         return undecided("table", f"TensorFlow {version} has no row in the official table", matrix)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cudnn_doctor.knowledge.judgement import Judgement, judged, undecided
-from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import CudaRow
 from cudnn_doctor.knowledge.versions import at_least, minor, numbers
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix import Matrix
+    from cudnn_doctor.knowledge.matrix_rows import CudaRow
 
 
 def driver_for_cuda(

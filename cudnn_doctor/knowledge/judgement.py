@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import Confidence, Row
 from cudnn_doctor.model import Severity
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix import Matrix
+    from cudnn_doctor.knowledge.matrix_rows import Confidence, Row
 
 JudgementVerdict = Literal["ok", "problem", "unknown"]
 

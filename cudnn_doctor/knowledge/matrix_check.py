@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import TABLES, FrameworkRow, JaxRow, TensorFlowRow, TorchRow, capability
-from cudnn_doctor.knowledge.versions import cuda_version, minor, numbers
+from cudnn_doctor.knowledge.matrix_rows import TABLES, FrameworkRow, JaxRow, TensorFlowRow, TorchRow
+from cudnn_doctor.knowledge.versions import capability, cuda_version, minor, numbers
 
 Fault = tuple[str, str, str]
 

@@ -7,7 +7,6 @@ from typing import Literal
 
 import msgspec
 
-from cudnn_doctor.knowledge.versions import dotted
 from cudnn_doctor.model import Severity
 
 Confidence = Literal["A", "B", "C"]
@@ -311,9 +310,3 @@ LISTS = frozenset(  # fields that may be written as one string with spaces
         "yanked",
     }
 )
-
-
-def capability(code: str) -> str:
-    """ "sm_90a" or "90" -> "9.0", "compute_120" -> "12.0"."""
-    digits = code.rpartition("_")[2].rstrip("af")
-    return dotted((int(digits[:-1]), int(digits[-1])))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from cudnn_doctor.knowledge.compat import cautions, cudnn_for_gpu, driver_for_cuda, driver_for_gpu, service
-from cudnn_doctor.knowledge.matrix import Matrix
-from cudnn_doctor.knowledge.matrix_rows import TensorFlowRow, TorchRow, WheelsRow
 from cudnn_doctor.knowledge.requires import satisfies
 from cudnn_doctor.knowledge.versions import in_python_range, numbers, within
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix import Matrix
+    from cudnn_doctor.knowledge.matrix_rows import TensorFlowRow, TorchRow, WheelsRow
 
 
 def fitting_cudnn(

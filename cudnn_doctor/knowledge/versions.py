@@ -104,3 +104,9 @@ def in_ranges(version: str, ranges: tuple[str, ...]) -> bool:
         if padded(first, 2) <= here <= padded(last or first, 2):
             return True
     return False
+
+
+def capability(code: str) -> str:
+    """ "sm_90a" or "90" -> "9.0", "compute_120" -> "12.0"."""
+    digits = code.rpartition("_")[2].rstrip("af")
+    return dotted((int(digits[:-1]), int(digits[-1])))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cudnn_doctor.knowledge.compat import LABELS, Judgement, built_cudnn
-from cudnn_doctor.knowledge.matrix_rows import FrameworkRow
 from cudnn_doctor.knowledge.requires import specifier_for
 from cudnn_doctor.knowledge.versions import cuda_version, numbers
 from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Framework, Known, Resolution, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, skip, unknown
 from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches, shown
+
+if TYPE_CHECKING:
+    from cudnn_doctor.knowledge.matrix_rows import FrameworkRow
 
 NAMES = frozenset({"cuDNN", "cuda-compat", *LABELS})
 

@@ -365,7 +365,7 @@ def wheel_code(case: Case) -> Iterator[Outcome]:
 
 
 def _number(code: str) -> tuple[int, ...]:
-    from cudnn_doctor.knowledge.matrix_rows import capability
+    from cudnn_doctor.knowledge.versions import capability
 
     return numbers(capability(code))
 

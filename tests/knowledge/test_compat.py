@@ -20,8 +20,7 @@ from cudnn_doctor.knowledge.compat import (
     wheel_for_gpu,
 )
 from cudnn_doctor.knowledge.matrix import load_matrix
-from cudnn_doctor.knowledge.matrix_rows import capability
-from cudnn_doctor.knowledge.versions import numbers
+from cudnn_doctor.knowledge.versions import capability, numbers
 
 MATRIX = load_matrix()
 

@@ -9,7 +9,8 @@ import pytest
 
 from cudnn_doctor.knowledge import matrix as matrix_module
 from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix, matrix_file
-from cudnn_doctor.knowledge.matrix_rows import TABLES, TensorFlowRow, capability
+from cudnn_doctor.knowledge.matrix_rows import TABLES, TensorFlowRow
+from cudnn_doctor.knowledge.versions import capability
 
 MATRIX = load_matrix()
 
