@@ -68,6 +68,8 @@ def _open(path: str) -> BinaryIO:
         # A named pipe without a writer would block open() itself.
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | (getattr(os, "O_NONBLOCK", 0) if stat.S_ISFIFO(mode) else 0)
         return os.fdopen(os.open(path, flags), "rb", buffering=0)
+    except InputError:
+        raise
     except OSError as e:
         raise InputError(f"{path} cannot be read: {e.strerror or e}") from None
     except ValueError as e:  # a NUL in the name
