@@ -121,8 +121,7 @@ def check(
         text = render(report, form, verbose=verbose, **screen(no_color, output))
         emit(text, output, force, form=fmt)
         if fmt == "github" and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
-            with Path(summary).open("a", encoding="utf-8") as job:
-                job.write(render(report, "markdown"))
+            _summarise(Path(summary), render(report, "markdown"))
         return report.exit_code
 
     run(work, failure=3 if exit_style == "nagios" else 2)
@@ -421,6 +420,15 @@ def report(
         return made.report.exit_code
 
     run(work)
+
+
+def _summarise(page: Path, text: str) -> None:
+    """Adds to the page of a job of GitHub Actions; the verdict stands where that is not to be."""
+    try:
+        with page.open("a", encoding="utf-8") as job:
+            job.write(text)
+    except OSError as e:
+        remark(f"no job summary: {page}: {e.strerror}")
 
 
 def _options(**wanted: object) -> Options:
