@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from cudnn_doctor.knowledge.matrix import Matrix
     from cudnn_doctor.live.ask import Answer
+    from cudnn_doctor.live.checks import EarlyChecks
     from cudnn_doctor.probe import Libraries
 
 LARGEST = 64 << 20  # bytes of a recording; a real one has 0.2 MB
@@ -70,7 +71,7 @@ class Facts(Base, frozen=True, kw_only=True):
 
 
 def gather(options: Options, environ: Mapping[str, str]) -> Facts:
-    """Reads this machine; live children run while the slower probes read.
+    """Reads this machine; live children run meanwhile.
 
     Raises:
         UsageError: `--env` names nothing that is a Python environment, or `--device` a device that is not there.
@@ -82,18 +83,19 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     patient = find_patient(options, environ)
     live = _Live(options, environ)
 
-    def begin(libraries: Libraries) -> None:
-        live.start(libraries)
+    def go_on(libraries: Libraries) -> None:
+        live.use(libraries)
         if live.devices:
             _prepare(options)
 
     try:
-        snapshot = probe.collect(patient, environ, timeout=options.timeout, on_libraries=begin)
+        live.start()
+        snapshot = probe.collect(patient, environ, timeout=options.timeout, on_libraries=go_on)
+        live.join()
     except ValueError as e:
         raise UsageError(str(e)) from e
-    if snapshot.driver.libcuda:
-        live.ask_driver()
-    live.join()
+    finally:
+        live.abandon()
     snapshot = msgspec.structs.replace(
         snapshot,
         driver=with_init(snapshot.driver, live.driver),
@@ -172,27 +174,48 @@ class _Live:
         self.error: BaseException | None = None
         self._until = monotonic() + options.timeout
         self._threads: list[Thread] = []
+        self._early: EarlyChecks | None = None
+        self._libcuda = False
 
-    def start(self, libraries: Libraries) -> None:
-        from cudnn_doctor.live.choose import choose_copies, devices_to_check
+    def start(self) -> None:
+        """Starts what can do without knowing which cuDNN wins: contexts on the devices, or else the driver alone.
 
+        Raises:
+            ValueError: a device that was asked for is not there.
+        """
+        from cudnn_doctor.live.choose import devices_to_check
+        from cudnn_doctor.probe.onpath import find_on_path
+
+        self._libcuda = bool(find_on_path("libcuda.so.1", Path("/"), self.environ))
         if self.options.live:
             self.devices = devices_to_check(self.environ, self.options.devices)
         if self.devices:
+            from cudnn_doctor.live.checks import EarlyChecks
+
+            self._early = EarlyChecks(self.devices, self._left())
+        elif self._libcuda:
+            self._run(self._ask_driver)
+
+    def use(self, libraries: Libraries) -> None:
+        """Goes on now that it is known which cuDNN wins, and asks every copy its version."""
+        if self.devices:
+            from cudnn_doctor.live.choose import choose_copies
+
             chosen = choose_copies(libraries, everything=self.options.all_cudnn)
             self._run(partial(self._check, self.devices, chosen))
         if libraries.cudnn:
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
-
-    def ask_driver(self) -> None:
-        """Starts the child that calls cuInit."""
-        self._run(self._ask_driver)
 
     def join(self) -> None:
         for thread in self._threads:
             thread.join()
         if self.error is not None:
             raise self.error
+
+    def abandon(self) -> None:
+        """Ends early children that nobody used, after an error."""
+        if self._early:
+            self._early.abandon()
 
     def _run(self, work: Callable[[], None]) -> None:
         from threading import Thread
@@ -212,9 +235,15 @@ class _Live:
         return max(0.2, self._until - monotonic())
 
     def _check(self, devices: Sequence[int], copies: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        from cudnn_doctor.live.ask import init_of
         from cudnn_doctor.live.checks import live_check
 
-        self.results = live_check(devices, copies, deadline=self._left())
+        self.results = live_check(devices, copies, deadline=self._left(), early=self._early)
+        init = init_of(self.results)
+        if init:
+            self.driver = init
+        elif self._libcuda:  # no check got as far as cuInit
+            self._ask_driver()
 
     def _ask_versions(self, paths: Sequence[str]) -> None:
         from cudnn_doctor.live.ask import ask_versions
