@@ -4,7 +4,8 @@ The documentation (CUDA programming guide, environment variables) says that the 
 How entries are read was measured with driver 580.159.04 on an H200 (2026-11-30): as C's strtol with base 0 reads them,
 so "0x0", "+0", " 0" and "00" are 0, and what follows the digits is dropped without a word ("0;1", "0abc" and "0.5" are
 0). "GPU-" must be in capitals, the digits of the UUID need not be; any unique beginning of it does. An empty entry is
-invalid; the same device twice makes cuInit fail with 101; nothing left makes it fail with 100.
+invalid; the same device twice makes cuInit fail with 101; nothing left makes it fail with 100. With two GPUs a list
+that begins with a number ends at a UUID, and the other way round.
 """
 
 from __future__ import annotations
@@ -35,8 +36,12 @@ def visible_devices(value: str, uuids: Sequence[str], slices: Sequence[str] = ()
     indexes, and these MIG slices."""
     devices: list[str] = []
     dropped = ""
-    for text in value.split(","):
+    entries = value.split(",")
+    by_name = _is_name(entries[0])
+    for text in entries:
         entry = _read(text, uuids, slices)
+        if entry.device and _is_name(text) != by_name:
+            entry = _Entry("", "numbers and UUIDs in one list do not mix")
         dropped = dropped or (text.strip() if entry.rest else "")
         if not entry.device:
             return Visible(tuple(devices), ended_at=text, why=entry.why, dropped=dropped)
@@ -44,6 +49,10 @@ def visible_devices(value: str, uuids: Sequence[str], slices: Sequence[str] = ()
             return Visible((), twice=text.strip(), dropped=dropped)
         devices.append(entry.device)
     return Visible(tuple(devices), dropped=dropped)
+
+
+def _is_name(text: str) -> bool:
+    return text.startswith(("GPU-", "MIG-"))
 
 
 def _read(text: str, uuids: Sequence[str], slices: Sequence[str]) -> _Entry:

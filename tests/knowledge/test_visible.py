@@ -64,3 +64,18 @@ def test_several_gpus_and_slices() -> None:
     assert visible_devices("010", uuids).why == "there are 3 GPUs"  # octal 8
     assert visible_devices("MIG-1", uuids, ["MIG-1234"]).devices == ("MIG-1",)
     assert visible_devices("MIG-GPU-aa11/1/0", uuids, ["MIG-1234"]).devices == ("MIG-GPU-aa11/1/0",)
+
+
+A, B = "GPU-f1ea18d0", "GPU-5e93c133"
+
+# On a machine with two H200s (driver 580.159.04, 2026-11-30): how many devices cuDeviceGetCount gave, 101 for cuInit's code
+MEASURED_WITH_TWO = {
+    "1,0": 2, "0,1": 2, "0, 1": 2, "0,1,1": 101, "1,1": 101, f"{A},1": 1, f"1,{A}": 1, f"{B},{A}": 2, f"0,{A}": 1,
+    "0;1": 1, "0,-1,1": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "count"), MEASURED_WITH_TWO.items())
+def test_as_cuda_reads_it_with_two_gpus(value: str, count: int) -> None:
+    seen = visible_devices(value, [A, B])
+    assert (101 if seen.twice else len(seen.devices)) == count

@@ -48,7 +48,7 @@ def test_a_device_that_is_hidden_is_an_error(tmp_path: Path) -> None:
     ("listed", "count"),
     [
         *[("", 0), ("-1", 0), ("0", 1), ("1,0", 2), ("0,2,1", 1), ("0,0", 0), ("foo,0", 0), ("0;1", 1)],
-        *[("GPU-aa", 1), ("GPU-aa,1", 2), ("GPU-cc", 0), ("MIG-x", 1)],
+        *[("GPU-aa", 1), ("GPU-aa,1", 1), ("GPU-bb,GPU-aa", 2), ("GPU-cc", 0), ("MIG-x", 1)],
     ],
 )
 def test_the_list_is_read_as_cuda_reads_it(listed: str, count: int) -> None:
