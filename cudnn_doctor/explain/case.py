@@ -85,9 +85,9 @@ def _explain(text: document.Document, machine: list[str], notes: list[str]) -> d
 
 
 def _signature(entry: list[Any]) -> signatures.Signature:
-    name, kind, anchors, pattern, framework, call, suspected, also = entry
+    name, kind, anchors, form, pattern, framework, call, suspected, also = entry
     negatable = kind in _NEGATABLE
-    return signatures.Signature(name, kind, anchors, pattern, framework, call, negatable, also, suspected)
+    return signatures.Signature(name, kind, anchors, form, pattern, framework, call, negatable, also, suspected)
 
 
 def _prose(text: document.Document) -> document.Document:

@@ -36,20 +36,24 @@ _CELL_END = r"(?i)</t[dh]>\s*<t[dh][^<>]{0,80}>"
 _CONTROL = "[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _QUOTE = r"(?:>\s?)+(?!>)"
 
-# What launchers and collectors put before a line: a cheap sign and the pattern. Taken off in turn.
+_DIGITS = tuple("0123456789")
+_CAPITALS = tuple("ADFJMNOS")  # of the months
+_SYSLOG = r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d"
+# What launchers and collectors put before a line: how it begins, a cheap sign, and the pattern. Taken off in turn.
 _PREFIXES = (
-    ("<std", r"\[\d+,\d+\]<std(?:out|err|diag)>:\s?|\[\d+(?:,\d+)?\]\s*<std(?:out|err)>:?\s?"),  # mpirun
-    ("pid=", r"\((?:[\w.<>]{1,64}\s)?pid=\d+(?:,[^)]{0,60})?\)\s?"),  # ray
-    (" | ", r"[\w./-]{2,80}\s{0,30}\|\s(?=\s*\S)"),  # docker compose
-    ("[pod/", r"\[pod/[\w./-]{1,160}\]\s?"),  # kubectl
-    ("Z std", r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)\sstd(?:out|err)\s[FP]\s"),  # cri
-    ("Z ", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}Z\s"),  # docker
+    ("[", "<std", r"\[\d+,\d+\]<std(?:out|err|diag)>:\s?|\[\d+(?:,\d+)?\]\s*<std(?:out|err)>:?\s?"),  # mpirun
+    ("(", "pid=", r"\((?:[\w.<>]{1,64}\s)?pid=\d+(?:,[^)]{0,60})?\)\s?"),  # ray
+    ("", " | ", r"[\w./-]{2,80}\s{0,30}\|\s(?=\s*\S)"),  # docker compose
+    ("[pod/", "", r"\[pod/[\w./-]{1,160}\]\s?"),  # kubectl
+    (_DIGITS, "Z std", r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)\sstd(?:out|err)\s[FP]\s"),  # cri
+    (_DIGITS, "Z ", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}Z\s"),  # docker
     # journald and syslog
-    ("]: ", r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d(?:\.\d+)?\s[\w.-]{1,64}\s[\w./@:-]{1,80}(?:\[\d+\])?:\s"),
-    ("]: ", r"\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d)\s[\w.-]{1,64}\s[\w./@-]{1,80}\[\d+\]:\s"),
-    ("kernel: ", r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d\s[\w.-]{1,64}\skernel:\s(?:\[[\s\d.]{5,16}\]\s)?"),
-    (": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[default\d\]|\[\d{1,4}\]):\s(?=\S)"),  # srun -l, torchrun
-    ("] ", r"\[[\w.-]{1,40}\]\s(?=\[?(?:\d{4}-\d\d-\d\d|[EWIF]\d{4}\s))"),  # an actor's name before a stamp
+    (_CAPITALS, ": ", rf"{_SYSLOG}(?:\.\d+)?\s[\w.-]{{1,64}}\s[\w./@:-]{{1,80}}(?:\[\d+\])?:\s"),
+    (_DIGITS, "]: ", r"\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d)\s[\w.-]{1,64}\s[\w./@-]{1,80}\[\d+\]:\s"),
+    (_CAPITALS, "kernel: ", rf"{_SYSLOG}\s[\w.-]{{1,64}}\skernel:\s(?:\[[\s\d.]{{5,16}}\]\s)?"),
+    # srun -l, torchrun
+    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[default\d\]|\[\d{1,4}\]):\s(?=\S)"),
+    ("[", "] ", r"\[[\w.-]{1,40}\]\s(?=\[?(?:\d{4}-\d\d-\d\d|[EWIF]\d{4}\s))"),  # an actor's name before a stamp
 )
 
 
@@ -90,8 +94,8 @@ def clean(text: str) -> list[Clean]:
     taken = True
     while taken:
         taken = False
-        for sign, pattern in _PREFIXES:
-            if sign in text and (match := rx(pattern).match(text)):
+        for start, sign, pattern in _PREFIXES:
+            if text.startswith(start) and sign in text and (match := rx(pattern).match(text)):
                 prefix += match.group()
                 text = text[match.end() :].lstrip()
                 taken = True

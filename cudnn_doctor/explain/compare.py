@@ -120,7 +120,7 @@ def memory(document: Document, events: list[Event], tokens: TokenSet) -> None:
 
 
 def _bytes(text: str) -> int:
-    match = rx(r"(\d+(?:\.\d+)?) ?([kmg]?)i?b?").fullmatch(text)
+    match = text and rx(r"(\d+(?:\.\d+)?) ?([kmg]?)i?b?").fullmatch(text)
     return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
 
 
@@ -201,8 +201,8 @@ def _capability(events: list[Event], gpu: Stated | None, tables: dict[str, Any])
             return gpu, _GENERATION[number[1][:2]]
         name = gpu.value.removeprefix("nvidia ")
         spellings = "\n".join((name, f"geforce {name}", f"tesla {name}", f"quadro {name}"))
-        for cc, regex in tables["gpu_names"]:
-            if rx(regex, 2).search(spellings):
+        for cc, regex, stems in tables["gpu_names"]:
+            if any(stem in name for stem in stems) and rx(regex, 2).search(spellings):
                 return gpu, cc
     for event in events:
         if event.id == "torch-arch":

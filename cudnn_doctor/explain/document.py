@@ -35,7 +35,7 @@ _LOG_OTHER = (
 )
 # A script or a search pattern that holds an error's name is not the error.
 _CODE_WORDS = ("grep", "rg ", "awk ", "sed ", "findstr", "journalctl", "re.search", "re.compile", "re.match",
-               "|Failed to", "re.findall", "assertRaises", "=~", " in ", "contains", "match")  # fmt: skip
+               "|Failed to", "re.findall", "assertRaises")  # fmt: skip
 _CODE_STARTS = ("if", "elif", "while", "case", "except", "assert", "raise", "catch")
 _CODE = (
     r"\b(?:e?grep|rg|awk|sed|findstr|journalctl)\b[^|]{0,40}['\"|\\]|\bre\.(?:search|compile|match|findall)\("
@@ -68,7 +68,13 @@ def is_code(text: str) -> bool:
     """Whether the line is a script that only names an error."""
     if len(text) <= 12:
         return False
-    likely = text.startswith(_CODE_STARTS) or text.count("|") > 1 or any(word in text for word in _CODE_WORDS)
+    quoted = ('"' in text or "'" in text) and text.rstrip().endswith(("then", ":", "{", "]]"))
+    likely = (
+        (text.startswith(_CODE_STARTS) and text.rstrip()[-1] in ":{;")
+        or text.count("|") > 1
+        or any(word in text for word in _CODE_WORDS)
+        or (quoted and any(word in text for word in (" in ", "=~", "contains", "match")))
+    )
     return likely and rx(_CODE).search(text) is not None
 
 
@@ -106,6 +112,12 @@ class Document:
     def flat(self) -> str:
         """`text` with spaces for line breaks: same offsets."""
         return self.text.replace("\n", " ")
+
+    @cached_property
+    def said(self) -> str:
+        """`text` in which a line break ends every sentence and nothing else: same offsets. A dot inside a version ends
+        none, nor does a line break before a letter (text wrapped by hand)."""
+        return rx(r"\n(?=[^\W\d_])").sub(" ", rx(r"\.(?!\w)").sub("\n", self.text))
 
     @cached_property
     def starts(self) -> list[int]:
@@ -168,7 +180,7 @@ def _when(text: str, prefix: str) -> tuple[float | None, str]:
         return None, ""
     first = text[0]
     level = ""
-    if first in "IWEF" or ": " in text[20:40]:
+    if first in "IWEF" or any(sign in text[20:44] for sign in (": E ", ": I ", ": W ", ": F ")):
         match = rx(_LEVEL).search(text, 0, 60)
         level = (match[1] or match[2] or match[3]) if match else ""
     if first in "IWEF" and text[1:2].isdigit():

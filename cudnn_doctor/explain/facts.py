@@ -22,9 +22,11 @@ _BETWEEN = (
     r"(?:[\s\"'`:=|(,@v\[-]|\.__version__\)?|[^\x00-\x7f]|version|c\+\+|api|gpu|ver\.?|used|is|was|release|from|pip"
     r"|installed|nightly)*"
 )
+_NAMED = r"(?<![\w/.\\-])(?:{})"
 _PRINTED = r"(?:tf|torch|jax|jaxlib|mx|mxnet|tensorflow|paddle|ort|onnxruntime|keras)\.__version__\)?"
 _OTHER_SUBJECT = r"cuda|cudnn|python|driver"
 # What a template puts behind a field's name.
+_HINTS = ("(e", "(i.e", "(use", "(if ", "(as op", "(for ex", "(optional", "(output of", "(please")
 _HINT = (
     r"\((?:e\.? ?g\.?|i\.e|use (?:the )?command|if (?:compiling|the issue|any|applicable)|as opposed|for example"
     r"|optional|output of|please)[^()]{0,120}\)"
@@ -64,7 +66,7 @@ def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:
     for index in wanted:
         line = lines[index]
         text = line.text.lower()
-        if "(" in text:
+        if "(" in text and any(hint in text for hint in _HINTS):
             text = rx(_HINT).sub("", text)
         if text.startswith("|") and text.endswith("|"):
             cells = [c.strip(" *`") for c in text.strip("|").split("|")]
@@ -148,15 +150,15 @@ def _mention(entry: dict[str, Any], whole: str, text: dict[int, str]) -> tuple[f
     # The letters of a name are a cheap test before its expression is compiled.
     if not any(stem in whole for stem in entry["stems"]):
         return None
-    words = rx(rf"(?<![\w/.\\-]){entry['words']}")
+    words = rx(_NAMED.format(entry["words"]))
     for i, line in text.items():
         if match := words.search(line):
-            return (2.5 if rx(_BETWEEN + _VERSION).match(line, match.end()) else 1.5), i
+            return (2.5 if rx(f"({_BETWEEN})({_VERSION}|nightly)").match(line, match.end()) else 1.5), i
     return None
 
 
 def _framework_version(lines: list[FactLine], words: str) -> Iterator[Stated]:
-    pattern = rx(rf"(?<![\w/.\\-])(?:{words})({_BETWEEN})({_VERSION}|nightly)")
+    named, version = rx(_NAMED.format(words)), rx(f"({_BETWEEN})({_VERSION}|nightly)")
     seen = False
     for line, after in zip(lines, lines[1:], strict=False):  # noqa: RUF007 - itertools costs an import
         if "__version__" in line.text and rx(_PRINTED).search(line.text):
@@ -165,16 +167,17 @@ def _framework_version(lines: list[FactLine], words: str) -> Iterator[Stated]:
                 seen = True
                 yield Stated(match[1], after.place)
     for line in lines:
-        for match in pattern.finditer(line.text):
-            if not rx(_OTHER_SUBJECT).search(line.text[match.start() : match.start(2)].split(":")[0]):
+        for name in named.finditer(line.text):
+            match = version.match(line.text, name.end())
+            if match and not rx(_OTHER_SUBJECT).search(line.text[name.start() : match.start(2)].split(":")[0]):
                 seen = True
                 yield Stated(match[2], line.place)
     if seen:
         return
-    loose = rx(rf"(?<![\w/.\\-])(?:{words})[- =:]{{0,2}}(\d{{1,2}}(?:\.\d+)?)(?![\d.])")
-    nightly = rx(rf"(?:{words})[^\n]{{0,40}}nightly|nightly[^\n]{{0,30}}(?:{words})")
+    loose = rx(r"[- =:]{0,2}(\d{1,2}(?:\.\d+)?)(?![\d.])")
     for line in lines:
-        if found := loose.search(line.text):
+        names = list(named.finditer(line.text))
+        if found := next((m for n in names if (m := loose.match(line.text, n.end()))), None):
             yield Stated(found[1], line.place)
-        elif nightly.search(line.text):
+        elif names and "nightly" in line.text[max(0, names[0].start() - 40) : names[-1].end() + 48]:
             yield Stated("nightly", line.place)

@@ -53,16 +53,42 @@ def _facts(table: dict[str, Any]) -> dict[str, Any]:
     return {"frameworks": frameworks, "systems": [{"words": s, "stems": _stems(s)} for s in table["systems"]]}
 
 
+def _needed(regex: str) -> str:
+    """The expression without lookarounds, optional groups and the brackets of the other ones."""
+    at = regex.find("(") if "\\(" not in regex else re.sub(r"\\.", "__", regex).find("(")
+    if at < 0:
+        return regex
+    depth, end = 0, at
+    for end in range(at, len(regex)):
+        if regex[end - 1] != "\\":
+            depth += (regex[end] == "(") - (regex[end] == ")")
+        if not depth:
+            break
+    inside, rest = regex[at + 1 : end], regex[end + 1 :]
+    kept = "" if inside[1:2] in "!=<" or rest[:1] in ("?", "*") else _needed(inside.removeprefix("?:"))
+    return f"{regex[:at]}{kept or ' '}{_needed(rest[1:] if rest[:1] == '?' else rest)}"
+
+
+_PRODUCT_LINES = frozenset({"geforce", "quadro", "tesla", "gtx", "rtx", "gt"})
+
+
 def _stems(words: str) -> list[str]:
-    plain = re.sub(r"\(\?[!=<][^)]*\)|\\[a-z]|\[[^]]*\]", " ", words)
-    return list(dict.fromkeys(re.findall(r"[a-z][a-z0-9]+", plain)))
+    """Letters of which one must occur where the expression matches: the longest run of each alternative, without what
+    is optional; of a GPU's name not the product line, where there is more."""
+    plain = re.sub(r"(?:\\.|\[[^]]*\]|\w)(?:[?*]|\{0)|\\[a-zA-Z]|\[[^]]*\]", " ", _needed(words))
+    plain = plain.replace("\\.", ".").lower()
+    runs = (re.findall(r"[a-z0-9.\u0080-\uffff]+", part) for part in plain.split("|"))
+    return list(dict.fromkeys(max(r, key=lambda run: (run not in _PRODUCT_LINES, len(run))) for r in runs if r))
 
 
 def _signature(entry: dict[str, Any]) -> list[Any]:
+    from cudnn_doctor.explain.signatures import form
+
     return [
         entry["id"],
         entry["kind"],
         entry["anchor"],
+        form(entry["pattern"]),
         entry["pattern"],
         entry.get("framework", ""),
         entry.get("call", ""),
@@ -110,7 +136,7 @@ def _tables() -> dict[str, Any]:
     return {
         "drivers": drivers,
         "gpus": {g.cc: (g.cuda_min, g.cuda_max, g.cudnn_min, g.cudnn_max) for g in matrix.gpus},
-        "gpu_names": [(r.cc, r.regex) for r in matrix.gpu_names],
+        "gpu_names": [(r.cc, r.regex, _stems(r.regex)) for r in matrix.gpu_names],
         "wheels": wheels,
         "newest": {"cuda": matrix.cuda[-1].cuda, "cudnn": matrix.newest_cudnn()},
     }

@@ -17,16 +17,15 @@ from cudnn_doctor.explain.patterns import rx
 BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
 MAX_PER_ANCHOR = 60  # occurrences looked at, of which the last third from the end of the document
 GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
-# Written "[^.\n]" in the YAML: a character of the same sentence. A dot inside a version ends none, nor does a line
-# break before a letter (text wrapped by hand).
-_SENTENCE = "[^.\\n]", r"(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_]))"
-_SPACE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])| ")
+SENTENCE = "[^.\\n]"  # so written in the YAML: a character of the same sentence, see Document.said
+_SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| "
 
 
 class Signature(NamedTuple):
     id: str
     kind: str
     anchors: Sequence[str]
+    form: str  # the text that the pattern runs over, an attribute of Document: flat, said or text
     pattern: str
     framework: str
     call: str
@@ -46,8 +45,24 @@ class Event(NamedTuple):
     call: str
 
 
-def compiled(pattern: str, between: str = r"[ \n]") -> re.Pattern[str]:
-    """A signature's pattern with its spaces matching line breaks as well."""
+def form(pattern: str) -> str:
+    """The text that a pattern is for. Those that need no lines run where line breaks are spaces, and are compiled in
+    two thirds of the time."""
+    if SENTENCE in pattern:
+        return "said"
+    bare = re.sub(r"\[(?:\\.|[^\]\\])*\]", "", pattern)
+    lines = "\\n" in pattern or "[^" in pattern or re.search(r"(?<!\\)[.^$]", re.sub(r"\(\?[!=<]", "", bare))
+    return "text" if lines else "flat"
+
+
+def _compiled(signature: Signature) -> re.Pattern[str]:
+    if signature.form == "text":
+        return _spaced(signature.pattern, r"[ \n]")
+    return re.compile(signature.pattern.replace(SENTENCE, "."))
+
+
+def _spaced(pattern: str, between: str) -> re.Pattern[str]:
+    """The pattern with its spaces standing for something else."""
 
     def spaced(match: re.Match[str]) -> str:
         other: str | None = match[1]  # an escape or a character class
@@ -55,8 +70,7 @@ def compiled(pattern: str, between: str = r"[ \n]") -> re.Pattern[str]:
             return between
         return other.replace(" ", " \\n") if other[0] == "[" else other
 
-    pattern = _SPACE.sub(spaced, pattern)
-    return re.compile(pattern.replace(*_SENTENCE), re.MULTILINE)
+    return re.compile(rx(_SPACE).sub(spaced, pattern), re.MULTILINE)
 
 
 def find(document: Document, signatures: list[Signature]) -> list[Event]:
@@ -93,7 +107,7 @@ def _occurrences(text: str, literal: str) -> list[int]:
 
 
 def _matches(document: Document, signature: Signature, places: list[int]) -> Iterator[Event]:
-    pattern, text = compiled(signature.pattern), document.text
+    pattern, text = _compiled(signature), getattr(document, signature.form)
     seen: set[int] = set()
     for at in sorted(set(places)):
         low = max(0, at - BACK)
@@ -102,7 +116,7 @@ def _matches(document: Document, signature: Signature, places: list[int]) -> Ite
                 continue
             seen.add(match.start())
             line = document.line_at(match.start())
-            if _counts(document, signature, line, text, match.start()):
+            if _counts(document, signature, line, document.text, match.start()):
                 yield _event(signature, line, match)
 
 
@@ -124,7 +138,7 @@ def _glued(document: Document, signature: Signature) -> Iterator[Event]:
             after = bisect_right(breaks, at - BACK)
             if after == len(breaks) or breaks[after] > at + AHEAD:  # no break near
                 continue
-            pattern = pattern or compiled(signature.pattern, " ?")
+            pattern = pattern or _spaced(signature.pattern, " ?")
             match = pattern.search(text, max(0, at - BACK), min(len(text), at + AHEAD))
             if match is None:
                 continue

@@ -5,25 +5,37 @@ from __future__ import annotations
 from cudnn_doctor.explain.patterns import rx
 
 _NAME = r"@?([A-Za-z][\w.-]{1,39})"
+# How a header begins, a word that it holds, and its pattern.
 _HEADERS = (
-    ("*_#", rf"(?:\*\*|__|#{{1,6}} ){_NAME}(?:\*\*|__)?(?: (?:commented|wrote|said|replied|posted)\b.{{0,80}})?:?$"),
-    ("", rf"{_NAME} (?:commented|wrote|replied|posted|says|said)(?: (?:on|at|\d).{{0,60}})?:?$"),
-    ("", rf"{_NAME} · (?:comment|description|reply)\b"),
     (
-        "-",
+        ("**", "__", "#"),
+        "",
+        rf"(?:\*\*|__|#{{1,6}} ){_NAME}(?:\*\*|__)?(?: (?:commented|wrote|said|replied|posted)\b.{{0,80}})?:?$",
+    ),
+    ("", "ed", rf"{_NAME} (?:commented|replied|posted)(?: (?:on|at|\d).{{0,60}})?:?$"),
+    ("", "wrote", rf"{_NAME} wrote(?: (?:on|at|\d).{{0,60}})?:?$"),
+    ("", "sa", rf"{_NAME} (?:says|said)(?: (?:on|at|\d).{{0,60}})?:?$"),
+    ("", "·", rf"{_NAME} · (?:comment|description|reply)\b"),
+    (
+        "--",
+        "",
         rf"-{{2,}} ?(?:reply|comment|post|answer)?(?: (?:by|from|of) )?{_NAME}"
         r"(?:,? (?:later|wrote|again|commented|on|at|\d).{0,60})? ?-{2,}$",
     ),
-    ("=", rf"={{2,}} ?{_NAME} ?={{2,}}$"),
-    ("FVDО", r"(?:From|Von|De|От): (.{1,60})$"),
-    ("#", r"#{1,6} (?:Comment|Reply|Answer|Post)(?: (?:by|from|of|#|no\.?))? ?@?([\w.-]{1,40})"),
+    ("==", "", rf"={{2,}} ?{_NAME} ?={{2,}}$"),
+    (("From: ", "Von: ", "De: ", "От: "), "", r"(?:From|Von|De|От): (.{1,60})$"),
+    ("#", "", r"#{1,6} (?:Comment|Reply|Answer|Post)(?: (?:by|from|of|#|no\.?))? ?@?([\w.-]{1,40})"),
 )
 _CHAT = (
     r"(?:\[\d\d:\d\d(?::\d\d)?(?: ?[AP]M)?\]|\d\d:\d\d(?::\d\d)?) ?<?@?([A-Za-z][\w.-]{0,39})>?: "
     r"|<@?([A-Za-z][\w.-]{0,39})> "
 )
+_METOO_STARTS = (
+    "same ", "me too", "+1", "seeing this", "i also", "i too", "i have", "i get", "i got", "i see", "i am ", "i face",
+    "also ", "i'm ", "im ", "so am i",
+)  # fmt: skip
 _METOO = (
-    r"(?i)(?:same (?:here|problem|issue|error|for me|on)|me too|\+1\b|seeing this (?:here )?too"
+    r"(?:same (?:here|problem|issue|error|for me|on)|me too|\+1\b|seeing this (?:here )?too"
     r"|i (?:also |too )?(?:have|get|got|see|am getting|face) (?:the|this) (?:same|exact)"
     r"|also (?:getting|seeing|have|having) (?:this|the same)|i.?m (?:also )?having the same|so am i)"
 )
@@ -51,17 +63,17 @@ class Speakers:
         if not text or len(text) >= 200:
             return self._now, text
         first = text[0]
-        if first in "[<0123456789" and (match := rx(_CHAT).match(text)):
+        if (first == "<" or ":" in text[2:4]) and (match := rx(_CHAT).match(text)):
             return self._number((match[1] or match[2]).lower()), text[match.end() :]
         if first in "*_#-=FVDО" or "·" in text or " said" in text or " wrote" in text or " commented" in text:
-            for letters, pattern in _HEADERS:
-                if letters and first not in letters:
+            for start, word, pattern in _HEADERS:
+                if not text.startswith(start) or word not in text:
                     continue
                 match = rx(pattern).match(text)
                 if match and match[1].lower() not in _NO_NAMES:
                     self._now = self._number(match[1].lower())
                     return self._now, text
-        if first in "sSmM+iIaA" and rx(_METOO).match(text):
+        if text.lower().startswith(_METOO_STARTS) and rx(_METOO).match(text.lower()):
             self._now = self._number(f"me too {len(self._numbers)}")
         return self._now, text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cudnn_doctor.explain.document import Document
@@ -57,19 +58,24 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
         text = line.text
         if "cuda" not in text or rx(_SMI_ROW).search(text):
             continue
-        for match in rx(_PAIR).finditer(text):
+        for match in _pairs(text):
             if _plausible(match[1]):
                 yield Stated(match[1], line.place)
         for match in rx(_CUDA).finditer(text):
             if _says_cuda(text, match.start(), match.end(), match[0], match[1]):
                 yield Stated(match[1], line.place)
-        listed, image = rx(_CONDA).match(text), rx(_IMAGE).search(text)
-        if listed and listed[1] != "cudnn":
+        if text.startswith(("cudatoolkit", "cuda-version")) and (listed := rx(_CONDA).match(text)):
             yield Stated(listed[2], line.place)
-        if image:
+        if "nvidia/cuda:" in text and (image := rx(_IMAGE).search(text)):
             later.append(Stated(image[1], line.place))
         later.extend(Stated(m[1], line.place) for m in rx(_CUDA_SHORT).finditer(text) if _plausible(m[1]))
     yield from later
+
+
+def _pairs(text: str) -> Iterator[re.Match[str]]:
+    """ "CUDA/cuDNN version: 10.0 / 7.6" in its spellings."""
+    if any(sign in text for sign in ("/", "and", "&", "+", ",")) and "cudnn" in text:
+        yield from rx(_PAIR).finditer(text)
 
 
 def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
@@ -102,8 +108,7 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
         if "dnn" not in line.text:
             continue
         yield from _cudnn_on(line)
-        image = rx(_IMAGE).search(line.text)
-        if image and image[2]:
+        if "nvidia/cuda:" in line.text and (image := rx(_IMAGE).search(line.text)) and image[2]:
             later.append(Stated(image[2], line.place))
     yield from later
     for event in events:
@@ -113,16 +118,16 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
 
 def _cudnn_on(line: FactLine) -> Iterator[Stated]:
     text, index = line.text, line.place
-    listed, cell = rx(_CONDA).match(text), rx(_CELL).match(text)
-    for pattern in (_WHEEL, _APT):
-        for match in rx(pattern).finditer(text):
-            yield Stated(match[1], index)
-    for match in rx(_PAIR).finditer(text):
+    for sign, pattern in (("nvidia", _WHEEL), ("libcudnn", _APT)):
+        if sign in text:
+            for match in rx(pattern).finditer(text):
+                yield Stated(match[1], index)
+    for match in _pairs(text):
         if match[2]:
             yield Stated(match[2], index)
-    if listed and listed[1] == "cudnn":
+    if text.startswith("cudnn") and (listed := rx(_CONDA).match(text)):
         yield Stated(listed[2], index)
-    if cell:
+    if " : " in text and (cell := rx(_CELL).match(text)):
         yield Stated(cell[2], index)
     if line.log and "version" not in text:  # what a log says of cuDNN it says in words of its own, matched elsewhere
         return

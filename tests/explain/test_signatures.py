@@ -10,7 +10,7 @@ import pytest
 from cudnn_doctor.explain.document import Document, build
 from cudnn_doctor.explain.knowledge import FILE, compile_all
 from cudnn_doctor.explain.scan import Raw
-from cudnn_doctor.explain.signatures import Signature, find
+from cudnn_doctor.explain.signatures import Signature, find, form
 from cudnn_doctor.knowledge.load import knowledge
 from tests.explain.regenerate import text
 
@@ -25,7 +25,8 @@ def document(*lines: str) -> Document:
 
 def matches(entry: dict[str, Any], line: str) -> bool:
     anchor, also = tuple(entry["anchor"]), entry.get("also", ())
-    signature = Signature(entry["id"], entry["kind"], anchor, entry["pattern"], "", "", True, also)
+    name, kind, pattern = entry["id"], entry["kind"], entry["pattern"]
+    signature = Signature(name, kind, anchor, form(pattern), pattern, "", "", True, also)
     return bool(find(document(*line.split("\n")), [signature]))
 
 
