@@ -58,7 +58,7 @@ def test_several_gpus_and_slices() -> None:
     uuids = ["GPU-aa11", "GPU-aa22", "GPU-bb33"]
     assert visible_devices("2,1", uuids).devices == ("2", "1")
     assert visible_devices("0,2,-1,1", uuids).devices == ("0", "2")  # the programming guide's own example
-    assert visible_devices("GPU-bb,0", uuids).devices == ("2", "0")
+    assert visible_devices("GPU-bb,GPU-aa2", uuids).devices == ("2", "1")
     assert visible_devices("GPU-aa", uuids).why == "that beginning fits several UUIDs"
     assert visible_devices("3", uuids).why == "there are 3 GPUs"
     assert visible_devices("010", uuids).why == "there are 3 GPUs"  # octal 8
@@ -68,7 +68,7 @@ def test_several_gpus_and_slices() -> None:
 
 A, B = "GPU-f1ea18d0", "GPU-5e93c133"
 
-# On a machine with two H200s (driver 580.159.04, 2026-11-30): how many devices cuDeviceGetCount gave, 101 for cuInit's code
+# On a machine with two H200s (driver 580.159.04): how many devices cuDeviceGetCount gave, or cuInit's code 101
 MEASURED_WITH_TWO = {
     "1,0": 2, "0,1": 2, "0, 1": 2, "0,1,1": 101, "1,1": 101, f"{A},1": 1, f"1,{A}": 1, f"{B},{A}": 2, f"0,{A}": 1,
     "0;1": 1, "0,-1,1": 1,
