@@ -79,6 +79,7 @@ def check(
     no_color: NoColor = False,
     live: Live = True,
     all_cudnn: AllCudnn = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Add the quick form of `engines` (about 10 s).")] = False,
     device: Device = None,
     timeout: Timeout = 20.0,
     only: Only = None,
@@ -117,6 +118,11 @@ def check(
 
         facts = engine.gather(options, os.environ) if replay is None else engine.load(replay)
         report = engine.judge(facts, options, engine.today())
+        if deep:
+            from cudnn_doctor import deeper
+
+            with Progress() as bar:
+                report = deeper.add(report, options, os.environ, bar.show, engines=True, replayed=replay is not None)
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
         text = render(report, form, verbose=verbose, **screen(no_color, output))
         emit(text, output, force, form=fmt)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 
-import msgspec
-
-from cudnn_doctor import engine, exits
+from cudnn_doctor import deeper, engine
 from cudnn_doctor.explain.types import Explanation
-from cudnn_doctor.model import Base, Finding, Report, ScenarioResult
+from cudnn_doctor.model import Base, Report
 from cudnn_doctor.redact import Redaction, Redactor, marked, this_machine
 from cudnn_doctor.report_file import Attachment
 
@@ -47,10 +45,10 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     progress("examining this machine" if not request.replay else "judging the recording")
     facts = engine.load(request.replay) if request.replay else engine.gather(request.options, environ)
     report = engine.judge(facts, request.options, today)
-    if request.states:
-        report = _joined(report, *_states(request, environ, progress))
-    if request.engines:
-        report = _joined(report, _engines(request, environ, progress), ())
+    report = deeper.add(
+        report, request.options, environ, progress,
+        states=request.states, engines=request.engines, replayed=request.replay is not None,
+    )  # fmt: skip
     logs = tuple(Attachment(name=p.name, text=_tail(p)) for p in request.logs)
     explanation = None
     if request.logs:
@@ -71,50 +69,6 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.log(a.text)) for a in logs)
     return Ticket(
         report=marked(clean, redactor.redactions), explanation=told, logs=logs, redactions=redactor.redactions
-    )
-
-
-def _states(
-    request: Request, environ: Mapping[str, str], progress: Callable[[str], None]
-) -> tuple[tuple[Finding, ...], tuple[ScenarioResult, ...]]:
-    from cudnn_doctor.reproduce import types
-    from cudnn_doctor.reproduce.gather import gather
-    from cudnn_doctor.reproduce.report import report
-    from cudnn_doctor.reproduce.run import run_states
-
-    patient = engine.find_patient(request.options, environ)
-    found = gather(patient, environ, "all" if request.options.all_cudnn else None, request.options.devices)
-    results = run_states(
-        types.Request(), found.copies, found.devices, found.mps, environ, lambda d, n, s: progress(f"{d} of {n}: {s}")
-    )
-    return report(results, found.copies, found.devices).findings, results
-
-
-def _engines(request: Request, environ: Mapping[str, str], progress: Callable[[str], None]) -> tuple[Finding, ...]:
-    from cudnn_doctor.engines.run import run
-    from cudnn_doctor.engines.types import EngineOptions
-    from cudnn_doctor.render.engines import progress_line
-    from cudnn_doctor.rules.engines import findings
-
-    bench = engine.bench(request.options, environ, None)
-    ((path, preload), *_) = bench.copies
-    options = EngineOptions(cudnn=path, preload=preload, device=bench.devices[0], quick=True)
-    return findings(run(options, lambda p: progress(progress_line(p))))
-
-
-def _joined(report: Report, findings: tuple[Finding, ...], scenarios: tuple[ScenarioResult, ...]) -> Report:
-    """The report with more findings; they can make the verdict worse, never better."""
-    together = (*report.findings, *findings)
-    verdict, reason = exits.judge(together)
-    if verdict == "ok" and report.verdict != "ok":
-        verdict, reason = report.verdict, report.reason
-    return msgspec.structs.replace(
-        report,
-        findings=together,
-        scenarios=(*report.scenarios, *scenarios),
-        verdict=verdict,
-        reason=reason,
-        exit_code=exits.exit_code(verdict, together),
     )
 
 
