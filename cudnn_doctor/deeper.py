@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from cudnn_doctor import engine, exits
-from cudnn_doctor.model import Finding, Report, ScenarioResult
+from cudnn_doctor.model import Finding, Report, ScenarioResult, Verdict
 
 
 def add(
@@ -20,17 +20,28 @@ def add(
     engines: bool = False,
     replayed: bool = False,
 ) -> Report:
-    """The report with what the wanted commands find on this machine.
+    """The report with what the wanted commands find on this machine; where they have nothing to work on, a note says
+    so and the report is no pass.
 
     Raises:
-        UsageError: no GPU or no cuDNN to work on, or the report is of a recording.
+        UsageError: the report is of a recording.
     """
     if replayed and (states or engines):
         raise engine.UsageError("a recording holds no GPU: --deep, --reproduce and --engines work on this machine.")
-    if states:
-        report = _joined(report, *_states(options, environ, progress), options=options)
-    if engines:
-        report = _joined(report, _engines(options, environ, progress), (), options=options)
+    try:
+        if states:
+            report = _joined(report, *_states(options, environ, progress), options=options)
+        if engines:
+            report = _joined(report, _engines(options, environ, progress), (), options=options)
+    except ValueError as e:
+        verdict: Verdict = "no-verdict" if report.verdict == "ok" else report.verdict
+        report = msgspec.structs.replace(
+            report,
+            verdict=verdict,
+            reason=str(e) if report.verdict == "ok" else report.reason,
+            exit_code=exits.exit_code(verdict, report.findings, options.exit_style),
+            notes=(*report.notes, f"Not gone deeper: {e}"),
+        )
     return report
 
 
