@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     from cudnn_doctor.probe import Libraries
 
 LARGEST = 64 << 20  # bytes of a recording; a real one has 0.2 MB
-REQUIREMENTS = ("gpu", "driver", "cudnn", "tensorflow", "torch", "jax")
+REQUIREMENTS = {  # what --require takes, and the rule that answers it
+    "gpu": "CD101",
+    "driver": "CD114",
+    "cudnn": "CD301",
+    "tensorflow": "CD415",
+    "torch": "CD415",
+    "jax": "CD415",
+}
 
 
 class UsageError(ValueError):
@@ -312,6 +319,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     unknown = [r for r in options.require if r not in REQUIREMENTS]
     if unknown:
         raise UsageError(f"--require {unknown[0]}: not known; it takes {', '.join(REQUIREMENTS)}.")
+    asked = {REQUIREMENTS[r] for r in options.require}
     loaded: list[Matrix] = []
 
     def load_once() -> Matrix:
@@ -319,7 +327,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
         return loaded[0]
 
     try:
-        rules = select_rules(all_rules(), only=options.only, skip=options.skip)
+        rules = select_rules(all_rules(), only=options.only, skip=options.skip, always=asked)
         if options.matrix:
             load_once()
         case = Case(facts.snapshot, facts.scenarios, load_matrix=load_once, required=options.require)
@@ -330,7 +338,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
         findings = tuple(f for f in findings if f.owner == options.owner)
     left_out = not options.live and not facts.scenarios  # the user left the live check out: no answer is owed
     required = {r.code for r in rules if r.required and not (left_out and r.code.startswith("CD6"))}
-    verdict, reason = exits.judge(findings, fail_on=options.fail_on, required=required)
+    verdict, reason = exits.judge(findings, fail_on=options.fail_on, required=required | asked)
     old = loaded[0].age_note(today) if loaded else None
     replayed = f"Replayed from {facts.replayed}, recorded {facts.snapshot.taken_at}; not this machine."
     return Report(

@@ -13,6 +13,7 @@ SUBJECTS = (
     "compat",
     *("environment", "variables"),
     *("live", "live_calls"),
+    "required",
 )
 CATEGORIES = {
     "CD1": "Driver",
