@@ -291,7 +291,7 @@ def cudnn_code(case: Case) -> Iterator[Outcome]:
                 f"{copy_name(copy)} on {label}",
                 f"cuDNN {version} has no machine code for {label}",
                 evidence=[shown(copy.version, f"{pointer}/version"), evidence],
-                fixes=_other_cudnn(case, copy, cc),
+                fixes=_other_cudnn(case, copy, cc) if judgement.verdict == "problem" else (),
                 causes=("gpu-too-old-for-build",) if old else ("gpu-too-new-for-build",),
             )
 
