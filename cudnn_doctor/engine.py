@@ -19,6 +19,7 @@ from cudnn_doctor.model import (
     Fact,
     Owner,
     Patient,
+    ProbeFailure,
     Report,
     ScenarioResult,
     Severity,
@@ -107,6 +108,7 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
         snapshot,
         driver=with_init(snapshot.driver, live.driver),
         cudnn=with_answers(snapshot.cudnn, live.answers),
+        failures=(*snapshot.failures, *live.failures),
     )
     return Facts(snapshot=snapshot, scenarios=live.results)
 
@@ -178,7 +180,7 @@ class _Live:
         self.driver: Fact[CudaInit] = Absent(reason="not-found", detail="no libcuda.so.1 where the loader looks")
         self.results: tuple[ScenarioResult, ...] = ()
         self.devices: tuple[int, ...] = ()
-        self.error: BaseException | None = None
+        self.failures: list[ProbeFailure] = []
         self._until = monotonic() + options.timeout
         self._threads: list[Thread] = []
         self._early: EarlyChecks | None = None
@@ -216,8 +218,6 @@ class _Live:
     def join(self) -> None:
         for thread in self._threads:
             thread.join()
-        if self.error is not None:
-            raise self.error
 
     def abandon(self) -> None:
         """Ends early children that nobody used, after an error."""
@@ -230,8 +230,8 @@ class _Live:
         def guarded() -> None:
             try:
                 work()
-            except BaseException as e:
-                self.error = e
+            except Exception as e:  # as for any other probe: the run goes on and says so
+                self.failures.append(ProbeFailure(probe="live work", error=f"{type(e).__name__}: {e}"))
 
         thread = Thread(target=guarded, daemon=True)
         thread.start()
@@ -320,6 +320,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     if unknown:
         raise UsageError(f"--require {unknown[0]}: not known; it takes {', '.join(REQUIREMENTS)}.")
     asked = {REQUIREMENTS[r] for r in options.require}
+    told = {"CD512"} if facts.snapshot.failures else set()  # what a failed probe left out is no pass for anybody
     loaded: list[Matrix] = []
 
     def load_once() -> Matrix:
@@ -327,7 +328,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
         return loaded[0]
 
     try:
-        rules = select_rules(all_rules(), only=options.only, skip=options.skip, always=asked)
+        rules = select_rules(all_rules(), only=options.only, skip=options.skip, always=asked | told)
         if options.matrix:
             load_once()
         case = Case(facts.snapshot, facts.scenarios, load_matrix=load_once, required=options.require)
@@ -335,7 +336,7 @@ def judge(facts: Facts, options: Options, today: date) -> Report:
     except ValueError as e:  # of select_rules, or a MatrixError
         raise UsageError(str(e)) from e
     if options.owner:
-        findings = tuple(f for f in findings if f.owner == options.owner)
+        findings = tuple(f for f in findings if f.owner == options.owner or f.status == "crashed")
     left_out = not options.live and not facts.scenarios  # the user left the live check out: no answer is owed
     required = {r.code for r in rules if r.required and not (left_out and r.code.startswith("CD6"))}
     verdict, reason = exits.judge(findings, fail_on=options.fail_on, required=required | asked)

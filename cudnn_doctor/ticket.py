@@ -42,8 +42,8 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         UsageError: as `engine.gather`, `engine.load`, `engine.bench` and `engine.judge`.
         OSError: a log that cannot be read.
     """
-    progress("examining this machine" if not request.replay else "judging the recording")
-    facts = engine.load(request.replay) if request.replay else engine.gather(request.options, environ)
+    progress("examining this machine" if request.replay is None else "judging the recording")
+    facts = engine.gather(request.options, environ) if request.replay is None else engine.load(request.replay)
     report = engine.judge(facts, request.options, today)
     report = deeper.add(
         report, request.options, environ, progress,

@@ -503,7 +503,7 @@ def test_explain_a_code_a_file_and_stdin(tmp_path: Path) -> None:
     assert of_file["causes"] == of_stdin["causes"]
     assert of_file["causes"][0]["cause"] == "prior-cuda-fault"
     for told in (call("explain", log).stdout, call("explain", log, "--format", "markdown").stdout):
-        assert "prior-cuda-fault" in told
+        assert "An earlier GPU kernel failed" in told
 
 
 @pytest.mark.parametrize(
