@@ -94,7 +94,7 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     def go_on(libraries: Libraries) -> None:
         live.use(libraries)
         if live.devices:
-            _prepare(options)
+            _prepare(options, libraries)
 
     try:
         live.start()
@@ -155,11 +155,15 @@ def bench(options: Options, environ: Mapping[str, str], which: str | None) -> Be
     return Bench(devices=devices, copies=copies)
 
 
-def _prepare(options: Options) -> None:
-    """Loads rules and matrix while the children work; a matrix that is wrong is told when it is used."""
+def _prepare(options: Options, libraries: Libraries) -> None:
+    """Loads what judging will need while the children work; a matrix that is wrong is told when it is used."""
+    from importlib import import_module
+
     from cudnn_doctor.rules import all_rules
 
     all_rules()
+    if any(f.requires for f in libraries.frameworks):
+        import_module("packaging.requirements")
     with suppress(ValueError):  # MatrixError is one
         _matrix(options.matrix)
 
