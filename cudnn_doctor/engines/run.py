@@ -60,7 +60,7 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
 def nvrtc_beside(cudnn: str) -> tuple[str, ...]:
     """libnvrtc of the wheels beside the wheel of a libcudnn: frameworks open it first, for the engines that compile."""
     wheels = Path(cudnn).resolve().parent.parent.parent  # of nvidia/cudnn/lib
-    folders = ("cuda_nvrtc/lib", "cu*/lib") if wheels.name == "nvidia" else ()
+    folders = ("cuda_nvrtc/lib", "cu[0-9]*/lib") if wheels.name == "nvidia" else ()
     return tuple(str(p) for folder in folders for p in sorted(wheels.glob(f"{folder}/libnvrtc.so.*")))
 
 
