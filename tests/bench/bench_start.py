@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -46,9 +47,10 @@ class Row(NamedTuple):
 
 
 def doctor() -> tuple[str, ...]:
-    """The installed command; without its script the module."""
-    script = Path(sys.executable).with_name("cudnn-doctor")
-    return (str(script),) if script.exists() else (sys.executable, "-m", "cudnn_doctor")
+    """The command of this environment, else the one on PATH."""
+    places = (os.path.dirname(sys.executable), os.environ.get("PATH", ""))
+    script = shutil.which("cudnn-doctor", path=os.pathsep.join(places))
+    return (script,) if script else (sys.executable, "-m", "cudnn_doctor")
 
 
 def rows(report: dict[str, Any], ticket: str, floor: str) -> list[Row]:
@@ -97,6 +99,8 @@ def main(floor: str = "", runs: int = 15) -> int:
         measured = rows(report, str(ticket), floor)
         for n in range(runs + 1):
             for row in measured:
+                if row.faster and n > 3:  # takes seconds
+                    continue
                 seconds, _ = run(row.command)
                 times.setdefault(row.name, []).extend([seconds] if n else [])
     missed = 0
