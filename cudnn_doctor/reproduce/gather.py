@@ -26,7 +26,7 @@ class Bench(Base, frozen=True, kw_only=True):
 
 
 def gather(
-    patient: Patient, environ: Mapping[str, str], which: str | None, wanted: Sequence[int], *, users: bool
+    patient: Patient, environ: Mapping[str, str], which: str | None, wanted: Sequence[int], *, users: bool = True
 ) -> Bench:
     """Reads the machine. `which` is `--cudnn`: None for the copy that wins, "all", or a path; `wanted` are ordinals.
 

@@ -12,11 +12,12 @@ SCENARIO = Scenario(
     shows="Layers of one model on two GPUs, or a thread that lost track of its device.",
     cause="device-context-mixup",
     danger="needs-two-gpus",
+    source="measured on two NVIDIA H200, driver 580.159.04, with cuDNN 9.19.0",
     points=(
-        point("stream's GPU current", v8=7, v9=2007),
-        point("handle's GPU current", v8=7, v9=2007),
-        point("own stream, other GPU current", v8=0, v9=0),
-        point("other way round", v8=7, v9=2007),
+        point("stream's GPU current", but={"9.19.0": 2007}),
+        point("handle's GPU current", but={"9.19.0": 2007}),
+        point("own stream, other GPU current", but={"9.19.0": 0}),
+        point("other way round", but={"9.19.0": 2007}),
     ),
 )
 
