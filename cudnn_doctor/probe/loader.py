@@ -58,16 +58,16 @@ def resolutions(
     """For each libcudnn.so.N that is there or wanted a plain dlopen from the patient's Python; each framework; and for
     each copy what it opens itself: sub-libraries (`wanted` "libcudnn_ops.so.9"; another folder than the copy's means
     that versions mix) and helper libraries, as in a process that has loaded nothing else."""
-    if not on_linux():
+    wanted = {c.soname for c in copies if c.kind != "shimless"}
+    asking = [(f, f.cudnn_soname.value) for f in frameworks if isinstance(f.cudnn_soname, Known)]
+    asking = [(f, soname) for f, soname in asking if value_or(f.cuda_build, True)]
+    if not (wanted or asking) or not on_linux():
         return ()
     system = System(read_ld_cache(root), root)
 
     def start() -> _Run:
         return _Run(patient, environ, system)
 
-    wanted = {c.soname for c in copies if c.kind != "shimless"}
-    asking = [(f, f.cudnn_soname.value) for f in frameworks if isinstance(f.cudnn_soname, Known)]
-    asking = [(f, soname) for f, soname in asking if value_or(f.cuda_build, True)]
     result = []
     for soname in sorted(wanted | {soname for _, soname in asking}):
         run = start()
