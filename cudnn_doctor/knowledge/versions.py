@@ -7,12 +7,16 @@ from functools import lru_cache
 Numbers = tuple[int, ...]
 
 
+class NotAVersionError(ValueError):
+    """A text that should be a version and begins with no number."""
+
+
 @lru_cache(maxsize=4096)
 def numbers(version: str) -> Numbers:
     """The leading numbers: "9.10.2.21" -> (9, 10, 2, 21), "2.15.0.post1" -> (2, 15, 0), "2.11.0+cu130" -> (2, 11, 0).
 
     Raises:
-        ValueError: when the text does not begin with a number.
+        NotAVersionError: the text does not begin with a number.
     """
     found: list[int] = []
     for part in version.split("+", maxsplit=1)[0].split("."):
@@ -23,7 +27,7 @@ def numbers(version: str) -> Numbers:
         if digits != part:  # "0rc1": what follows is no release number
             break
     if not found:
-        raise ValueError(f"{version!r} is not a version number")
+        raise NotAVersionError(f"{version!r} is not a version number")
     return tuple(found)
 
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from cudnn_doctor.knowledge.versions import NotAVersionError
 from cudnn_doctor.model import (
     Absent,
     Base,
@@ -165,6 +166,8 @@ class Rule(Base, frozen=True, kw_only=True):
         except UnansweredError as e:
             why = f"{e.pointer} is absent ({e.absent.reason}{': ' + e.absent.detail if e.absent.detail else ''})"
             outcomes = [unknown("", self.title, detail=why)]
+        except NotAVersionError as e:  # of a fact: the matrix is checked when it is loaded
+            outcomes = [unknown("", self.title, detail=str(e))]
         except Exception as e:
             outcomes = [Outcome(status="crashed", subject="", title=self.title, detail=f"{type(e).__name__}: {e}")]
         return tuple(self._finding(o) for o in outcomes or [skip("", "nothing here to judge")])
