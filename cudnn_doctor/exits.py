@@ -38,7 +38,8 @@ def judge(
 
 
 def exit_code(verdict: Verdict, findings: Iterable[Finding] = (), style: ExitStyle = "plain") -> int:
-    """0, 1, 2; in `nagios` style 0 OK, 1 WARNING (problems below error), 2 CRITICAL, 3 UNKNOWN."""
+    """0, 1, 2; in `nagios` style 0 OK, 1 WARNING (a problem below error: a warning, or a note that counts by
+    `fail_on`), 2 CRITICAL, 3 UNKNOWN."""
     if style == "plain":
         return {"ok": OK, "problem": PROBLEM, "no-verdict": NO_VERDICT}[verdict]
     if verdict == "no-verdict":
@@ -46,4 +47,4 @@ def exit_code(verdict: Verdict, findings: Iterable[Finding] = (), style: ExitSty
     worst = max((RANK[f.severity] for f in findings if f.status == "problem"), default=-1)
     if worst == RANK["error"]:
         return 2
-    return 1 if worst == RANK["warning"] else 0
+    return 1 if worst == RANK["warning"] or verdict == "problem" else 0
