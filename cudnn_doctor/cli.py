@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cudnn_doctor import __version__
-from cudnn_doctor.console import Progress, emit, keep_standard_streams, remark, run, screen
+from cudnn_doctor.console import Progress, emit, keep_standard_streams, ready, remark, run, screen
 from cudnn_doctor.options import (
     AllCudnn,
     AnswerFormat,
@@ -113,6 +113,7 @@ def check(
     )  # fmt: skip
 
     def work() -> int:
+        ready(output, force)
         from cudnn_doctor import engine
         from cudnn_doctor.render import render
 
@@ -153,6 +154,7 @@ def snapshot(
     options = _options(env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout)
 
     def work() -> int:
+        ready(output, force)
         from cudnn_doctor import engine
         from cudnn_doctor.model import encode
 
@@ -241,6 +243,7 @@ def reproduce(
     """
 
     def work() -> int:
+        ready(output, force)
         from cudnn_doctor.render.reproduce import progress_line, render_list, render_reproduction
 
         if list_states:
@@ -297,6 +300,7 @@ def engines(
     options = _options(env=env, devices=(device,))
 
     def work() -> int:
+        ready(output, force)
         from cudnn_doctor.engine import bench
         from cudnn_doctor.engines.run import run as examine
         from cudnn_doctor.engines.types import EngineOptions
@@ -405,6 +409,7 @@ def report(
     )
 
     def work() -> int:
+        ready(output, force)
         from cudnn_doctor import engine, report_file, ticket
 
         form = report_file.form_of(output) if output else "md"

@@ -73,6 +73,18 @@ def _columns() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
+def ready(output: Path | None, force: bool) -> None:
+    """Says before the work, not after it, that its result could not be kept.
+
+    Raises:
+        OSError: `output` is there and `force` is not given, is a folder, or lies in none.
+    """
+    if output is not None:
+        from cudnn_doctor.report_file import refuse
+
+        refuse(output, force=force)
+
+
 def emit(text: str, output: Path | None = None, force: bool = False, *, form: str = "text") -> None:
     """The report: to `output`, else to stdout. There the form "text" speaks the stream's encoding as far as that goes;
     every other form is a document in UTF-8. A reader that closes its pipe early (`| head`) has what it wanted: that is

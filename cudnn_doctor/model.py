@@ -461,7 +461,7 @@ class Report(Base, frozen=True, kw_only=True):
     fail_on: Severity = "error"  # least severity that counts for the verdict
 
 
-def encode(document: msgspec.Struct) -> bytes:
+def encode(document: msgspec.Struct | dict[str, Any]) -> bytes:
     """JSON, indented by two spaces, one final newline. Bytes of file names and variables that are not UTF-8 (lone
     surrogates in Python) become `\\udcff` as text; characters that a terminal obeys or hides are escaped."""
     try:

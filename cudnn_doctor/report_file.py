@@ -38,7 +38,8 @@ def form_of(path: Path) -> Form:
         if path.suffix.lower() == f".{form}":
             return form
     endings = ", ".join(f".{f}" for f in FORMS)
-    raise ValueError(f"{path.name!r} ends in {path.suffix or 'nothing'!r}; a report is written as one of {endings}.")
+    ends = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
+    raise ValueError(f"{path.name!r} {ends}; a report is written as one of {endings}.")
 
 
 def write(path: Path, content: str | bytes, *, force: bool = False) -> None:
@@ -49,19 +50,34 @@ def write(path: Path, content: str | bytes, *, force: bool = False) -> None:
             not be written, the disk is full. Nothing is left behind then.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    refuse(path, force=force)
+    with _explained(path):
+        if _is_stream(path):
+            with path.open("ab") as out:
+                out.write(data)
+        else:
+            _replace(path, data, force=force)
+
+
+def refuse(path: Path, *, force: bool = False) -> None:
+    """Raises what `write` would, as far as that can be told before there is anything to write.
+
+    Raises:
+        OSError: as `write`.
+    """
     with _explained(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if path.exists() and (not path.is_file() or _is_descriptor(path)):
-            with path.open("ab") as out:  # a device, a named pipe, what the shell opened: nothing to replace
-                out.write(data)
-            return
-        if not force and os.path.lexists(path):
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if not force and os.path.lexists(path) and not _is_stream(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        _replace(path, data, force=force)
 
 
-def _is_descriptor(path: Path) -> bool:
+def _is_stream(path: Path) -> bool:
+    """A device, a named pipe, what the shell opened: there is nothing to replace."""
+    if path.exists() and not path.is_file():
+        return True
     return str(path) in ("/dev/stdout", "/dev/stderr") or str(path.parent) in ("/dev/fd", "/proc/self/fd")
 
 
@@ -147,6 +163,12 @@ def document(
         from cudnn_doctor.render.markdown import render_markdown
 
         return render_markdown(report, explanation=explanation).encode()
+    if explanation is not None:  # beside the report's own fields; whoever replays it reads over it
+        from msgspec import to_builtins
+
+        from cudnn_doctor.model import encode
+
+        return encode({**to_builtins(report), "explanation": to_builtins(explanation)})
     from cudnn_doctor.render.json_ import render_json
 
     return render_json(report).encode()
