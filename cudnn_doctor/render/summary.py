@@ -128,7 +128,8 @@ def next_step(report: Report) -> str:
     if not value_or(report.snapshot.gpus, ()):
         return (
             "Run it on the machine that fails, or judge a snapshot of that machine here: "
-            "`cudnn-doctor snapshot -o FILE` there, `cudnn-doctor check --replay FILE` here."
+            "`cudnn-doctor snapshot -o FILE` there, `cudnn-doctor check --replay FILE` here. "
+            "`cudnn-doctor check --replay example:h200-two-copies` shows a real one."
         )
     return "See what could not be decided above; `cudnn-doctor check --verbose` shows every answer."
 

@@ -53,7 +53,7 @@ def _found_elsewhere(case: Case, copy: CudnnCopy, main: str) -> tuple[Foreign, .
         if wish.wanted.startswith("libcudnn_") and path and path not in own:
             version = _version_at(case, path)
             if not (version and main and same_version(version, main)):
-                evidence = shown(wish.real_path, f"{pointer}/real_path", f"{wish.wanted}: {path} ({wish.step})")
+                evidence = shown(wish.real_path, f"{pointer}/real_path", f"{wish.wanted}: {path}")
                 elsewhere.append(Foreign(wish.wanted, version, _folder(path), True, evidence))
     return tuple(elsewhere)
 
