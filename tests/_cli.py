@@ -6,15 +6,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 import cudnn_doctor
-from cudnn_doctor.engine import Facts
+from cudnn_doctor import engine
+from cudnn_doctor.cli import app
+from cudnn_doctor.engine import Facts, Options
 from cudnn_doctor.model import Absent, Fate, ProbeFailure, Report, SnapshotFile, Tool, Xid, decode, encode, known
 from cudnn_doctor.rules import sample
 from cudnn_doctor.rules.base import Case
@@ -61,6 +65,14 @@ def run(
     if not {"stdout", "stderr"} & set(options):
         options["capture_output"] = True
     return subprocess.run(command(*words, gpus=gpus), env=environment(**(env or {})), check=False, **options)
+
+
+def call(*words: str | Path, **env: str | None) -> subprocess.CompletedProcess[str]:
+    """The command in this process, with nothing of the surroundings that would change its answer."""
+    changes = {**dict.fromkeys(OURS), "COLUMNS": "100", **env}
+    done = CliRunner().invoke(app, list(map(str, words)), env=changes)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def complaint(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
@@ -161,3 +173,11 @@ def recordings() -> dict[str, Facts]:
                     snapshot=document.snapshot, scenarios=document.scenarios, replayed=str(path.name)
                 )
     return found
+
+
+TODAY = date(2026, 12, 1)
+
+
+def judged(facts: Facts, **options: Any) -> Report:
+    """The report on these facts, with options of `check`."""
+    return engine.judge(facts, Options(**options), TODAY)
