@@ -42,6 +42,7 @@ class Record:
         self.error = ""
         self.restarts = 0
         self.finished = False
+        self.cut_short = False  # time or patience ended first
         self.alone = False  # tried again without other children beside it
 
     # -- reading
@@ -109,6 +110,11 @@ class Record:
     def _plan(self, key: str) -> dict[str, Any]:
         return self.plans.setdefault(key, {"key": key, "engine": engine_of(key)})
 
+    def cut(self, why: str) -> None:
+        """Time or patience ended before the problem was done."""
+        self.finished = self.cut_short = True
+        self.error = self.error or why
+
     def settled(self, test: str) -> list[str]:
         """Keys of plans that have been put to a test, or have died of it."""
         return [key for key, plan in self.plans.items() if test in plan]
@@ -122,7 +128,7 @@ class Record:
         step = fate.last_step
         key, name = split_step(step)
         if fate.kind == "timeout":
-            self.error, self.finished = "the time was up", True
+            self.cut("the time was up")
             return
         if key and name in ("destroyed", "threads"):  # what programs should not do anyway: no fault of the engine
             self._plan(key)[name] = {"error": how}
@@ -181,6 +187,7 @@ class Record:
             anew_ms=best,
             autotune_ms=everything,
             error=self.error,
+            finished=not self.cut_short,
             restarts=self.restarts,
         )
 

@@ -53,7 +53,7 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
         interrupted = True
     for record in records:
         if not record.finished:
-            record.error = record.error or ("interrupted" if interrupted else "the time was up")
+            record.cut("interrupted" if interrupted else "the time was up")
     return report(options, records, taken_at=taken_at, ms=(time.monotonic() - start) * 1000, interrupted=interrupted)
 
 
@@ -92,7 +92,7 @@ def _work(options: EngineOptions, records: Sequence[Record], until: float, progr
         for outcome in outcomes:
             if outcome.fate.kind == "not-started":
                 for task in outcome.tasks:
-                    by_id[task.id].error, by_id[task.id].finished = outcome.fate.error, True
+                    by_id[task.id].cut(outcome.fate.error)
         if width > 1 and [r for r in records if r.again_alone()]:
             width = 1
 

@@ -165,6 +165,7 @@ class ProblemReport(Base, frozen=True, kw_only=True, omit_defaults=True):
     anew_ms: float | None = None  # graph, heuristics and best plan; without measuring the plans
     autotune_ms: float | None = None  # the same with every proposed plan built and run once
     error: str = ""  # why it could not be examined (to the end)
+    finished: bool = True  # False: time or patience ended first
     restarts: int = 0  # times that a child had to be replaced
 
 

@@ -121,7 +121,7 @@ def _clone_fix(rows: list[_At], operation: str, engine: int) -> list[Fix]:
 # ---------------------------------------------------------------- the rules
 
 
-def _example(row: EngineRow | None = None, **changes: Any) -> EnginesCase:
+def _example(row: EngineRow | None = None, *, finished: bool = True, **changes: Any) -> EnginesCase:
     part = ProblemReport(
         operation="conv-forward",
         data_type="fp16",
@@ -130,6 +130,8 @@ def _example(row: EngineRow | None = None, **changes: Any) -> EnginesCase:
         engines=72,
         rows=(row or EngineRow(engine=1, verdict="ok", plans=3, ok=3),),
         anew_ms=12.0,
+        error="" if finished else "the time was up",
+        finished=finished,
     )
     fields: dict[str, Any] = {
         "tool": Tool(),
@@ -170,6 +172,7 @@ not, nothing is known.""",
         ("ok", _example()),
         ("unknown", _example(held_control=Control(planted=3, seen=0))),
         ("unknown", _example(problems=(), totals=Totals())),
+        ("unknown", _example(finished=False)),
     ),
 )
 def plan_stream(case: Case) -> Iterator[Outcome]:
@@ -195,6 +198,12 @@ def plan_stream(case: Case) -> Iterator[Outcome]:
             detail = f"the {name} control put the fault there {control.planted} times and saw it {control.seen} times"
             yield unknown(subject, "The examination cannot see the fault that it looks for", detail=detail)
             return
+    cut = [p for p in report.problems if not p.finished]
+    if cut:
+        detail = f"{len(cut)} of {len(report.problems)} problems were not examined to the end ({cut[0].error}); "
+        detail += f"so far {totals.ok} plans, all in the stream of the given handle" if totals.ok else "no plan so far"
+        yield unknown(subject, "The examination was not finished", detail=detail)
+        return
     if not totals.ok:
         reasons = [f"{p.operation} {p.data_type} {p.layout} {p.shape}: {p.error}" for p in report.problems if p.error]
         detail = reasons[0] if reasons else "no engine gave a plan that could be tested"

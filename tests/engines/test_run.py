@@ -303,7 +303,12 @@ def test_progress_counts_up_and_an_interruption_keeps_what_there_is() -> None:
     assert [(p.done, p.problems, p.plans) for p in told] == [(2, 8, 4), (4, 8, 8)]
     assert report.interrupted
     assert report.totals.ok == 8
-    assert [p.error for p in report.problems] == [""] * 4 + ["interrupted"] * 4
+    assert [(p.error, p.finished) for p in report.problems] == [("", True)] * 4 + [("interrupted", False)] * 4
+    assert (report.verdict, report.exit_code) == ("no-verdict", 2)
+    assert report.reason == (
+        "CD650 The examination was not finished: 4 of 8 problems were not examined to the end (interrupted); so far 8 "
+        "plans, all in the stream of the given handle"
+    )
 
 
 def test_children_that_find_no_room_beside_others_are_tried_alone(
@@ -338,7 +343,8 @@ def test_a_preload_that_does_not_load_does_no_harm() -> None:
 def test_no_time_leaves_no_verdict() -> None:
     report = examine(timeout=0.0)
     assert report.exit_code == 2
-    assert [p.error for p in report.problems] == ["the time was up"] * 2
+    assert [(p.error, p.finished) for p in report.problems] == [("the time was up", False)] * 2
+    assert report.reason.endswith("2 of 2 problems were not examined to the end (the time was up); no plan so far")
 
 
 def test_the_order_of_children_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
