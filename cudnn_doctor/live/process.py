@@ -82,11 +82,15 @@ class Child:
             self._open.add(self.pidfd)
         self._write()
 
-    def tell(self, message: object) -> None:
-        """The last line for a child that was started with `hold`."""
+    def tell(self, message: object, job: Job | None = None) -> None:
+        """What a child that was started with `hold` waits for, and the last it is told. `job` is its job made whole:
+        with the tasks that it has and, after them, more."""
+        more = job.tasks[len(self.job.tasks) :] if job else ()
+        self.job = job or self.job
+        self._story.add(more)
         self._hold = False
         if self._process is not None:
-            self._commands += msgspec.json.encode(message) + b"\n"
+            self._commands += b"".join(msgspec.json.encode(m) + b"\n" for m in (message, *more))
             self._write()
 
     def listen(self, selector: selectors.BaseSelector) -> None:

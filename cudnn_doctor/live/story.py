@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -109,7 +110,12 @@ class Story:
         self.last_word = time.monotonic()
         self._rest = b""
 
+    def add(self, tasks: Iterable[Task]) -> None:
+        """Further tasks, after those of the job."""
+        self.records += [_Record(t) for t in tasks]
+
     def feed(self, data: bytes) -> None:
+        """The next bytes of the result channel."""
         self.received += len(data)
         if self.received > RESULT_LIMIT:
             self.garbage += data.count(b"\n")

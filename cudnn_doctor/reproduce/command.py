@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cudnn_doctor.live.choose import devices_to_check
 from cudnn_doctor.model import Base
+from cudnn_doctor.reproduce.early import EarlyStates
 from cudnn_doctor.reproduce.gather import gather
 from cudnn_doctor.reproduce.plan import wanted_states
 from cudnn_doctor.reproduce.report import report
@@ -45,8 +47,12 @@ def reproduce_here(
 
         explanation = explain(wanted.logs)
         request = msgspec.structs.replace(request, states=states_for(explanation))
-    bench = gather(patient, environ, wanted.cudnn, wanted.devices, users=request.faults or request.memory)
-    results = run_states(request, bench.copies, bench.devices, bench.mps, environ, progress)
+    early = EarlyStates(request, devices_to_check(environ, wanted.devices), environ)
+    try:
+        bench = gather(patient, environ, wanted.cudnn, wanted.devices, users=request.faults or request.memory)
+        results = run_states(request, bench.copies, bench.devices, bench.mps, environ, progress, early)
+    finally:
+        early.abandon()
     document = report(results, bench.copies, bench.devices)
     if explanation is not None:
         from cudnn_doctor.reproduce.fit import with_agreements

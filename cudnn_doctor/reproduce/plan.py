@@ -23,6 +23,7 @@ class Phase(Base, frozen=True, kw_only=True):
 
     jobs: tuple[Job, ...]
     width: int
+    shared: bool = False  # its first jobs are the shared children of a copy
 
 
 class Plan(Base, frozen=True, kw_only=True):
@@ -61,11 +62,11 @@ def make_plan(
                     chosen.append((module, state))
             together = [c for c in chosen if c[1].shares_a_child]
             if together:
-                shared.append(_job(together, request.repeat, copy, device, devices, environ))
+                shared.append(child_job(together, request.repeat, copy, device, devices, environ))
             for single in (c for c in chosen if not c[1].shares_a_child):
-                jobs = [_job([single], 1, copy, device, devices, environ) for _ in range(request.repeat)]
+                jobs = [child_job([single], 1, copy, device, devices, environ) for _ in range(request.repeat)]
                 (shared if single[1].danger == "harmless" else singles).extend(jobs)
-        phases.append(Phase(jobs=tuple(shared), width=len(shared)))
+        phases.append(Phase(jobs=tuple(shared), width=len(shared), shared=True))
     phases.append(Phase(jobs=tuple(singles), width=_width(devices)))
     return Plan(phases=tuple(p for p in phases if p.jobs), skipped=tuple(skipped))
 
@@ -133,7 +134,7 @@ def _memory_refusal(request: Request, device: Device, mps: Fact[bool]) -> str:
     return ""
 
 
-def _job(
+def child_job(
     states: Sequence[tuple[str, Scenario]],
     repeat: int,
     copy: Copy,
@@ -141,6 +142,7 @@ def _job(
     devices: Sequence[Device],
     environ: Mapping[str, str],
 ) -> Job:
+    """One child that makes the states in turn, `repeat` times over."""
     env = {"CUDA_CACHE_DISABLE": "1"}  # or the driver would write what it compiles below the user's home
     tasks = []
     for turn in range(repeat):

@@ -11,6 +11,7 @@ from cudnn_doctor.live.parent import Job, JobOutcome, run_jobs
 from cudnn_doctor.live.results import scenario_results
 from cudnn_doctor.model import Fact, ScenarioResult
 from cudnn_doctor.reproduce.compare import judged
+from cudnn_doctor.reproduce.early import EarlyStates
 from cudnn_doctor.reproduce.plan import make_plan
 from cudnn_doctor.reproduce.types import Copy, Device, Request
 
@@ -24,8 +25,9 @@ def run_states(
     mps: Fact[bool],
     environ: Mapping[str, str],
     progress: Progress | None = None,
+    early: EarlyStates | None = None,
 ) -> tuple[ScenarioResult, ...]:
-    """Every wanted state under every copy on every device.
+    """Every wanted state under every copy on every device. `early` are children that run already.
 
     Raises:
         UnknownStateError: a state is asked for that there is not.
@@ -47,7 +49,8 @@ def run_states(
         while jobs:
             left = max(0.0, until - time.monotonic())
             last = phase is plan.phases[-1]
-            outcomes = run_jobs(jobs, deadline=left, width=phase.width, progress=hear, linger=last)
+            started = {i: c for i, j in enumerate(jobs) if early and (c := early.take(j))} if phase.shared else {}
+            outcomes = run_jobs(jobs, deadline=left, width=phase.width, progress=hear, linger=last, started=started)
             jobs = [rest for o in outcomes if (rest := _left_over(o)) and time.monotonic() < until]
             again = {t.id for j in jobs for t in j.tasks}
             for outcome in outcomes:

@@ -21,5 +21,5 @@ def scenarios() -> dict[str, tuple[str, Scenario]]:
             state = getattr(import_module(f"{__name__}.{name}"), "SCENARIO", None)
             if isinstance(state, Scenario):
                 found.append((name, state))
-    found.sort(key=lambda f: (ORDER.index(f[1].danger), f[1].id))
+    found.sort(key=lambda f: (ORDER.index(f[1].danger), f[1].late, f[1].id))
     return {state.id: (name, state) for name, state in found}

@@ -17,6 +17,7 @@ SCENARIO = Scenario(
     shows="CUDA does not survive a fork in the child; the parent is not touched.",
     cause="fork-after-init",
     danger="harmless",
+    late=True,  # for a while after a fork, cudnnCreate takes ten times as long in the parent
     points=(
         point("child: synchronize", v8=3, v9=3),
         point("child: own stream", v8=7, v9=2007),

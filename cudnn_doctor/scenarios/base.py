@@ -76,6 +76,7 @@ class Scenario(NamedTuple):
     danger: Danger
     points: tuple[Point, ...]
     alone: bool = False  # a child of its own although it harms nothing: it needs another environment or process
+    late: bool = False  # after the others that share its child: it changes what they would measure
     set_env: tuple[tuple[str, str], ...] = ()
     stack_limit: int | None = None  # bytes
     majors: tuple[int, ...] = (8, 9)  # cuDNN majors that have the state
