@@ -91,7 +91,7 @@ OWNERS: tuple[Owner | None, ...] = (None, *get_args(Owner))
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(NAMES),
     fail_on=st.sampled_from(SEVERITIES),
@@ -147,7 +147,7 @@ def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield path
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(name=st.sampled_from(NAMES), data=st.data())
 def test_no_recording_however_odd_crashes_a_rule_or_a_form(name: str, data: st.DataObject) -> None:
     document = msgspec.to_builtins(as_file(recordings()[name]))

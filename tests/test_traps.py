@@ -28,7 +28,7 @@ from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import EX, live_check, live_steps, sample
 from cudnn_doctor.schemas import path_of
 from tests import _cli
-from tests._cli import run, save
+from tests._cli import call, run, save
 from tests.native import build
 from tests.probe.machine import link, put
 from tests.probe.site import venv, wheel
@@ -89,7 +89,7 @@ def test_root_is_nobody_special(tmp_path: Path) -> None:
     case = sample({"patient.prefix": "/root/venv", "host.os": known("roots and root cause", EX)})
     path = tmp_path / "report.json"
     env = {"HOME": "/root", "USER": "root", "LOGNAME": "root"}
-    done = run("report", "--replay", save(tmp_path, case), "-o", path, env=env)
+    done = call("report", "--replay", save(tmp_path, case), "-o", path, **env)
     assert done.returncode == 0
     document = json.loads(path.read_text())
     assert document["snapshot"]["patient"]["prefix"] == "~/venv"
@@ -102,7 +102,7 @@ def test_a_home_that_contains_a_word_of_the_schema(tmp_path: Path, user: str, ho
     path = tmp_path / "report.json"
     env = {"HOME": home, "USER": user, "LOGNAME": user}
     case = sample({"patient.prefix": f"{home}/venv"})
-    done = run("report", "--replay", save(tmp_path, case), "-o", path, env=env)
+    done = call("report", "--replay", save(tmp_path, case), "-o", path, **env)
     assert (done.returncode, done.stdout) == (0, "")
     document = json.loads(path.read_text())
     jsonschema.Draft202012Validator(json.loads(path_of("report-1").read_text())).validate(document)
@@ -271,7 +271,7 @@ def test_a_status_is_read_by_the_major_that_gave_it(
     steps = live_steps(fails="cudnnSetStream", status=code, name=name)
     case = sample(live=(live_check(steps=steps, cudnn_version=version),))
     assert problems(judge(case))["CD606"].title == f"cudnnSetStream answers {code} {name}"
-    done = run("explain", str(code), "--format", "json")
+    done = call("explain", str(code), "--format", "json")
     meanings = json.loads(done.stdout)
     assert name in json.dumps(meanings)
     other = sample(live=(live_check(steps=live_steps(fails="cudnnSetStream", status=code), cudnn_version="9.19.0"),))
@@ -306,13 +306,13 @@ def test_python_3_13(tmp_path: Path, folder: str) -> None:
     assert value_or(found.patient.python_version, "") == "3.13.1"
     assert [(f.name, f.version) for f in found.frameworks] == [("tensorflow", "2.20.0")]
     assert places(found)[0][:2] == (f"{site}/nvidia/cudnn/lib", "9.3.0")
-    fits = {v: run("matrix", "tensorflow", v, "--python", "3.13").returncode for v in ("2.18", "2.20")}
+    fits = {v: call("matrix", "tensorflow", v, "--python", "3.13").returncode for v in ("2.18", "2.20")}
     assert fits == {"2.18": 1, "2.20": 0}
 
 
 def test_zero_checks_run_is_no_pass(tmp_path: Path) -> None:
     for words in (("--only", "CD413"), ("--only", "compatibility"), ("--only", "live")):
-        done = run("check", "--replay", save(tmp_path, _cli.no_gpu()), *words)
+        done = call("check", "--replay", save(tmp_path, _cli.no_gpu()), *words)
         assert done.returncode == 2
         assert "NO VERDICT: " in done.stdout
         assert "[✓]" not in done.stdout
@@ -344,7 +344,7 @@ def test_newer_than_every_row_is_unknown_and_no_failure(driver: str, cuda: str, 
 
 
 def test_a_driver_newer_than_the_matrix_on_the_command_line() -> None:
-    done = run("matrix", "driver", "999")
+    done = call("matrix", "driver", "999")
     assert done.returncode == 0
     assert "[?]    driver 999 is newer than the matrix" in done.stdout
 
