@@ -65,6 +65,10 @@ class Graph:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def scale_address(self) -> int:
+        """Where the one host float is that attention takes by value."""
+        return ctypes.addressof(self.scale)
+
     def engine_count(self) -> int:
         """CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT."""
         return int(self.descriptor.get(Attr.OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, Type.INT64)[0])

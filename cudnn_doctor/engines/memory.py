@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 from cudnn_doctor.engines.gpu import Gpu
@@ -119,7 +118,7 @@ class Memories:
 
     def _input(self, tensor: Tensor) -> int:
         if tensor.role == "value":
-            return ctypes.addressof(self.graph.scale)
+            return self.graph.scale_address()
         pointer = self.gpu.allocate(tensor.bytes)
         self.gpu.write(pointer, pattern(tensor))
         return pointer
