@@ -93,7 +93,7 @@ def gather(options: Options, environ: Mapping[str, str]) -> Facts:
 
     def go_on(libraries: Libraries) -> None:
         live.use(libraries)
-        if live.devices:
+        if live.busy:
             _prepare(options, libraries)
 
     try:
@@ -218,6 +218,11 @@ class _Live:
             self._run(partial(self._check, self.devices, chosen))
         if libraries.cudnn:
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are children to wait for."""
+        return bool(self._threads)
 
     def join(self) -> None:
         for thread in self._threads:
