@@ -12,7 +12,7 @@ from cudnn_doctor.model import Base, Report
 from cudnn_doctor.redact import Redaction, Redactor, marked, this_machine
 from cudnn_doctor.report_file import Attachment
 
-LOG_LIMIT = 4 << 20  # bytes of a log that go into the archive, from its end
+LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 5 s for each MiB
 
 
 class Request(Base, frozen=True, kw_only=True):
@@ -58,6 +58,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         explanation = explain(request.logs, snapshot=facts.snapshot)
     if not request.redact:
         return Ticket(report=marked(report, None), explanation=explanation, logs=logs, redactions=())
+    progress("redacting")
     redactor = Redactor(this_machine(environ))
     for document in (report, explanation):
         if document is not None:
