@@ -19,7 +19,7 @@ LATER = ("cudnn", "preload")  # arguments that are told when they are known
 
 
 class EarlyStates:
-    """Children with the harmless states of a request, one a device; what is not taken must be given to `abandon`."""
+    """Children that have begun the first shared state, one a device; what is not taken must be given to `abandon`."""
 
     def __init__(self, request: Request, ordinals: Sequence[int], environ: Mapping[str, str]) -> None:
         """Starts them; none where states are repeated or none of them shares a child, and none where memory is to be
@@ -35,19 +35,18 @@ class EarlyStates:
         self.children: dict[int, Child] = {}
         for device in devices:
             job = child_job(states, 1, nowhere, device, devices, environ)
-            tasks = tuple(
-                msgspec.structs.replace(t, args={k: v for k, v in t.args.items() if k not in LATER}) for t in job.tasks
-            )
-            until = time.monotonic() + CHILD_SECONDS
-            self.children[device.ordinal] = Child(msgspec.structs.replace(job, tasks=tasks), until, hold=True)
+            # The first state alone: it opens the driver and then reads its next line, which must not be another state.
+            first = job.tasks[0]
+            args = {k: v for k, v in first.args.items() if k not in LATER}
+            alone = msgspec.structs.replace(job, tasks=(msgspec.structs.replace(first, args=args),))
+            self.children[device.ordinal] = Child(alone, time.monotonic() + CHILD_SECONDS, hold=True)
 
     def take(self, job: Job) -> Child | None:
         """The child that runs already for this job, told what it lacks; None where there is none for it."""
         child = self.children.pop(job.device, None) if job.device is not None else None
         if child is None:
             return None
-        begun = [t.id for t in child.job.tasks]
-        if begun != [t.id for t in job.tasks[: len(begun)]] or child.job.set_env != job.set_env:
+        if child.job.tasks[0].id != job.tasks[0].id or child.job.set_env != job.set_env:
             child.abandon()
             return None
         child.tell({k: job.tasks[0].args[k] for k in LATER}, job)

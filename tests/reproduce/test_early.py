@@ -62,7 +62,7 @@ def test_those_that_nobody_takes_are_ended() -> None:
 
 
 def test_other_states_than_were_started_get_a_child_of_their_own() -> None:
-    early = EarlyStates(Request(states=("valid-stream", "null-handle")), [0], os.environ)
+    early = EarlyStates(Request(states=("null-handle", "valid-stream")), [0], os.environ)
     wanted = Request(states=("valid-stream",))
     (result,) = run_states(wanted, [model.copy()], [model.device()], model.NO_MPS, os.environ, None, early)
     assert (result.scenario, result.verdict) == ("valid-stream", "as-expected")
