@@ -128,7 +128,8 @@ def rows(results: Sequence[ScenarioResult]) -> tuple[Row, ...]:
     """The table: a row a point, over all repetitions, in the order of the states."""
     groups: dict[tuple[str, str, int], list[ScenarioResult]] = {}
     for result in results:
-        if not result.skipped and result.device is not None:
+        known = result.scenario in scenarios()  # a recording may hold a state that is no more
+        if known and not result.skipped and result.device is not None:
             groups.setdefault((result.scenario, result.cudnn, result.device), []).append(result)
     order = list(scenarios())
     table: list[Row] = []
