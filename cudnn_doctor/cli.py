@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="cudnn-doctor",
-    help="Find out why TensorFlow, PyTorch or JAX stops in cuDNN.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -61,7 +60,8 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Find out why TensorFlow, PyTorch or JAX stops in cuDNN.
+    """Find out why TensorFlow, PyTorch or JAX stops in cuDNN. Begin with `cudnn-doctor check`; with a log at hand,
+    `cudnn-doctor explain LOG`.
 
     Exit codes: 0 examined, nothing wrong; 1 a problem; 2 no verdict (wrong usage, nothing to examine, a required
     check could not run).
@@ -145,7 +145,9 @@ def snapshot(
     timeout: Timeout = 20.0,
     no_redact: NoRedact = False,
 ) -> None:
-    """Store the facts of this machine as JSON, to be judged elsewhere by `check --replay FILE`.
+    """Store the facts of this machine as JSON.
+
+    `check --replay FILE` judges them elsewhere, without this hardware.
 
     \b
     Examples:
@@ -183,7 +185,7 @@ def matrix(
     no_color: NoColor = False,
     matrix_file: MatrixFile = None,
 ) -> None:
-    """Ask the compatibility matrix: what fits, what does not and by which rule.
+    """Ask the compatibility matrix what fits, and by which rule.
 
     \b
     Examples:
@@ -232,7 +234,9 @@ def reproduce(
     force: Force = False,
     no_color: NoColor = False,
 ) -> None:
-    """Make every known way to a cuDNN stream error on live handles, and say which happen here.
+    """Provoke cuDNN's stream errors, and say which happen here.
+
+    Every known way to them, on live handles in child processes.
 
     \b
     Examples:
@@ -289,7 +293,9 @@ def engines(
     force: Force = False,
     no_color: NoColor = False,
 ) -> None:
-    """Find execution plans whose kernels land in the wrong stream (MXNet PR 21104).
+    """Find execution plans that run in the wrong stream.
+
+    Kernels that do not land in the handle's stream read data that is not there yet (MXNet PR 21104).
 
     \b
     Examples:
@@ -342,7 +348,7 @@ def explain(
     force: Force = False,
     no_color: NoColor = False,
 ) -> None:
-    """Read a log or ticket and name the root cause, or say what to ask.
+    """Name the root cause that a log shows, or what to ask.
 
     Every answer exits 0, an undetermined one too; 2 when there is nothing that can be read.
 
@@ -394,9 +400,10 @@ def report(
     matrix: MatrixFile = None,
     replay: Replay = None,
 ) -> None:
-    """Write one document to attach to a ticket; its form is that of FILE's ending: html, md, json or zip.
+    """Write one document to attach to a ticket.
 
-    User, host, home, addresses, serial numbers and secrets are replaced. Without -o, markdown on stdout.
+    Its form is that of FILE's ending: html, md, json or zip. Without -o, markdown on stdout. User, host, home,
+    addresses, serial numbers and secrets are replaced.
 
     \b
     Examples:

@@ -215,21 +215,26 @@ def _memory(gpus: Sequence[Gpu]) -> str:
 
 
 def cudnn_facts(report: Report) -> Iterable[str]:
-    """Who loads which copy and by which step, then the copies that lose."""
+    """Who loads which copy and by which step, then the copies that lose. Where several majors are wanted, a plain
+    dlopen says which it means."""
     copies = {c.real_path: c for c in report.snapshot.cudnn}
     users = loads(report.snapshot)
+    several = len({r.wanted for r in users}) > 1
 
     def named(real_path: str) -> str:
         copy = copies.get(real_path)
         where = short_path(real_path.rpartition("/")[0])
         return f"{value_or(copy.version, 'unknown version') if copy else 'a copy'} in {where}"
 
+    def user(r: Resolution) -> str:
+        return f"{r.consumer} of {r.wanted}" if several and r.consumer == "plain dlopen" else r.consumer
+
     winners: dict[str, list[Resolution]] = {}
     for r in users:
         if isinstance(r.real_path, Known):
             winners.setdefault(r.real_path.value, []).append(r)
     for real_path, by in winners.items():
-        yield f"{named(real_path)} is loaded by {', '.join(f'{r.consumer} ({short_step(r.step)})' for r in by)}"
+        yield f"{named(real_path)} is loaded by {', '.join(f'{user(r)} ({short_step(r.step)})' for r in by)}"
     for real_path in copies:
         if real_path not in winners:
             lost = any(real_path in r.shadowed for r in users)
@@ -278,7 +283,7 @@ def environment_facts(report: Report) -> Iterable[str]:
 
 
 def live_facts(report: Report) -> Iterable[str]:
-    """ "GPU 0, cuDNN 9.19.0: works, 285 ms (context 121 ms, cudnnCreate 3.5 ms, ...)"."""
+    """ "device 0, cuDNN 9.19.0: works, 285 ms (context 121 ms, cudnnCreate 3.5 ms, ...)"."""
     live = [r for r in report.scenarios if r.scenario == "live-check"]
     for r in live:
         yield f"{live_subject(r)}: {live_outcome(r)}"
@@ -297,9 +302,9 @@ TIMED = {
 
 
 def live_subject(result: ScenarioResult) -> str:
-    """ "GPU 0, cuDNN 9.19.0"."""
-    gpu = "no GPU" if result.device is None else f"GPU {result.device}"
-    return f"{gpu}, cuDNN {result.cudnn_version or short_path(result.cudnn)}"
+    """ "device 0, cuDNN 9.19.0": the number is CUDA's, as for `--device`; NVML's GPU 0 may be another."""
+    device = "no device" if result.device is None else f"device {result.device}"
+    return f"{device}, cuDNN {result.cudnn_version or short_path(result.cudnn)}"
 
 
 def live_outcome(result: ScenarioResult) -> str:

@@ -171,7 +171,8 @@ def cpu_only(case: Case) -> Iterator[Outcome]:
             continue
         pointer = f"/snapshot/frameworks/{i}"
         name = f"{framework.distribution} {framework.version}"
-        evidence = [framework_version(pointer, framework), shown(framework.cuda_build, f"{pointer}/cuda_build")]
+        kind = "built with CUDA" if framework.cuda_build.value else "built without CUDA"
+        evidence = [framework_version(pointer, framework), shown(framework.cuda_build, f"{pointer}/cuda_build", kind)]
         if framework.cuda_build.value:
             yield passed(name, f"{name} is a GPU build", evidence=evidence)
             continue

@@ -32,7 +32,7 @@ def test_the_whole_text() -> None:
         "                   CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads\n"
         "[✓] Environment    kernel 6.18.0, glibc 2.39\n"
         "                   set: LD_LIBRARY_PATH\n"
-        "[✓] Live           GPU 0, cuDNN 9.1.0: works, 420 ms (context 1.0 ms, cudnnCreate 1.0 ms,\n"
+        "[✓] Live           device 0, cuDNN 9.1.0: works, 420 ms (context 1.0 ms, cudnnCreate 1.0 ms,\n"
         "                   cudnnSetStream 1.0 ms, convolution 1.0 ms)\n"
         "\n"
         "Problems (2)\n"
@@ -156,7 +156,7 @@ def test_eight_gpus_alike_are_one_line_and_two_are_two() -> None:
 def test_a_live_check_that_died_says_where() -> None:
     dead = sample.live_check(fate=Fate(kind="signal", signal="SIGABRT", last_step="cudnnCreate"), cudnn_version="")
     text = render_text(report(scenarios=(dead,)), width=120)
-    assert "[✓] Live           GPU 0, cuDNN .../cudnn/lib/libcudnn.so.9: ended by SIGABRT in cudnnCreate\n" in text
+    assert "[✓] Live           device 0, cuDNN .../cudnn/lib/libcudnn.so.9: ended by SIGABRT in cudnnCreate\n" in text
 
 
 def test_a_crashed_rule_is_named_as_ours() -> None:
