@@ -186,6 +186,8 @@ hangs or cannot be loaded there does the same to every program that gets it.""",
                 }
             ),
         ),
+        ("problem", sample({"cudnn.0.asked": known("no answer before the deadline in cudnnGetVersion", EX)})),
+        ("unknown", sample({"cudnn.0.asked": known("not started: OSError: [Errno 24] Too many open files", EX)})),
         ("unknown", sample({"cudnn.0.asked": Absent(reason="not-examined")})),
     ),
 )
@@ -198,13 +200,15 @@ def loads(case: Case) -> Iterator[Outcome]:
             yield unanswered(name, "Whether it can be loaded", asked)
         elif asked.value == "ok":
             yield passed(name, "It loads and answers", evidence=[shown(asked, f"{pointer}/asked")])
+        elif asked.value.startswith("not started"):  # no process, no descriptor was left: nothing against the copy
+            yield unknown(name, "Whether it can be loaded", detail=f"The child was {asked.value}")
         else:
             message = loader_message(asked.value)
             used = loaded_by(case, copy)
             missing = message.missing if message else ""
             yield problem(
                 name,
-                f"It cannot be loaded: {missing} is missing" if missing else "It cannot be loaded",
+                f"It cannot be loaded: {missing} is missing" if missing else _what_happened(asked.value),
                 detail=asked.value,
                 evidence=[shown(asked, f"{pointer}/asked")],
                 fixes=[
@@ -221,3 +225,9 @@ def loads(case: Case) -> Iterator[Outcome]:
                 if missing and not missing.startswith("libcudnn")
                 else ("cudnn-sublibs-mixed",),
             )
+
+
+def _what_happened(asked: str) -> str:
+    if asked.startswith("no answer"):
+        return "It does not answer within the time limit"
+    return "It ends the process that loads it" if asked.startswith(("killed", "ended")) else "It cannot be loaded"
