@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain import advice, compare, document, facts, rank, scan, signatures, sources, tokens
@@ -15,6 +15,8 @@ from cudnn_doctor.explain.tokenset import Tokens
 if TYPE_CHECKING:
     from cudnn_doctor.explain import Source
     from cudnn_doctor.model import Snapshot
+
+Again = Callable[[], Iterator[bytes]]  # reads a source once more
 
 MAX_EVIDENCE = 4
 QUOTE = 300  # characters of a line that are quoted
@@ -28,19 +30,22 @@ def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout:
     read: list[tuple[str, list[scan.Raw]]] = []
     total = 0
     machine: list[str] = []
+    again: dict[int, Again] = {}
     for stream in sources.open_sources([os.fspath(s) for s in given], deadline, notes):
-        kept = scan.keep(stream.pieces)
+        kept = scan.keep(stream.pieces, count=stream.again is None)
         total += kept.total_bytes
         if kept.lines and kept.lines[0].data.lstrip().startswith(b"{") and _is_ours(kept.lines):
             from cudnn_doctor.explain.machine import from_document
 
             machine += from_document(stream.name, kept.lines, notes)
             continue
+        if stream.again is not None:
+            again[len(read)] = stream.again
         read.append((stream.name, kept.lines))
         if not kept.whole:
             notes.append(
-                f"{stream.name}: {kept.total_bytes >> 20} MiB, {kept.total_lines} lines; head, tail and the lines "
-                "around errors were read closely"
+                f"{stream.name}: {kept.total_bytes >> 20} MiB; its head, its tail and the lines around errors were "
+                "read closely"
             )
     if not total:
         raise InputError("; ".join(notes) or f"nothing to explain: {', '.join(map(str, given)) or 'no input'} is empty")
@@ -48,14 +53,16 @@ def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout:
         from cudnn_doctor.explain.machine import from_snapshot
 
         machine += from_snapshot(snapshot)
-    return _explain(document.build(read), machine, notes)
+    return _explain(document.build(read), machine, notes, again)
 
 
 def _is_ours(lines: list[scan.Raw]) -> bool:
     return any(b'"cudnn-doctor/' in line.data for line in lines[:3])
 
 
-def _explain(text: document.Document, machine: list[str], notes: list[str]) -> dict[str, Any]:
+def _explain(
+    text: document.Document, machine: list[str], notes: list[str], again: dict[int, Again]
+) -> dict[str, Any]:  # fmt: skip
     knowledge = load()
     patterns = [_signature(s) for s in knowledge["signatures"]]
     events = signatures.find(text, patterns)
@@ -68,7 +75,12 @@ def _explain(text: document.Document, machine: list[str], notes: list[str]) -> d
         text, events, extract = _with_machine(text, machine, events, extract, patterns, knowledge)
     signs = tokens.derive(text, events, extract, knowledge["tables"])
     ranking = rank.rank(signs, knowledge)
-    causes = [_cause(text, c, stated, signs, knowledge) for c in ranking.candidates]
+    quoted = [_quoted(text, c) for c in ranking.candidates]
+    numbers = _numbers(text, {index for evidence in quoted for index in evidence}, again)
+    causes = [
+        _shown(c.cause, c, _evidence(text, e, numbers), stated, signs, knowledge)
+        for c, e in zip(ranking.candidates, quoted, strict=True)
+    ]
     if ranking.verdict == "undetermined" and not causes:
         causes = [_unknown(knowledge)]
     return {
@@ -119,7 +131,7 @@ def _with_machine(
     patterns: list[signatures.Signature], knowledge: dict[str, Any],
 ) -> tuple[document.Document, list[signatures.Event], facts.Extract]:  # fmt: skip
     """The case with the machine's facts as further lines (number 0) for what the text does not state."""
-    own = document.build([("this machine", [scan.Raw(0, line.encode()) for line in machine])])
+    own = document.build([("this machine", [scan.Raw(0, line.encode(), -1) for line in machine])])
     first, source = len(text.lines), len(text.sources)
     seen = signatures.find(own, patterns)
     read = facts.extract(own, seen, list(range(len(own.lines))), knowledge["facts"])
@@ -146,20 +158,36 @@ def _facts(text: document.Document, extract: facts.Extract) -> dict[str, str]:
     return values
 
 
-def _cause(
-    text: document.Document, candidate: rank.Candidate, stated: dict[str, str], signs: Tokens,
-    knowledge: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    evidence: dict[int, dict[str, Any]] = {}
+def _quoted(text: document.Document, candidate: rank.Candidate) -> dict[int, str]:
+    """Indices of the lines that speak for a cause, the strongest first, and why. Lines whose numbers are known are
+    preferred: counting those of a large file takes time."""
+    reasons: dict[int, str] = {}
     for sign in candidate.signs:
-        for index in sign.lines:
-            if index in evidence or len(evidence) >= MAX_EVIDENCE:
-                continue
-            line = text.lines[index]
-            evidence[index] = {"line": line.number, "text": line.text[:QUOTE], "because": sign.because}
-            if len(text.sources) > 1:
-                evidence[index]["file"] = text.sources[line.source]
-    return _shown(candidate.cause, candidate, list(evidence.values()), stated, signs, knowledge)
+        for index in [i for i in sign.lines if text.lines[i].number or text.lines[i].at < 0] or sign.lines[:1]:
+            if len(reasons) < MAX_EVIDENCE:
+                reasons.setdefault(index, sign.because)
+    return reasons
+
+
+def _numbers(text: document.Document, indices: set[int], again: dict[int, Again]) -> dict[int, int]:
+    """The numbers of these lines; those of a large file's middle and tail are counted now."""
+    found = {index: text.lines[index].number for index in indices}
+    for source, pieces in again.items():
+        places = {i: text.lines[i].at for i in indices if not found[i] and text.lines[i].source == source}
+        if places:
+            counted = scan.numbers(pieces(), places.values())
+            found |= {i: counted[at] for i, at in places.items()}
+    return found
+
+
+def _evidence(text: document.Document, quoted: dict[int, str], numbers: dict[int, int]) -> list[dict[str, Any]]:
+    evidence: list[dict[str, Any]] = []
+    for index, because in quoted.items():
+        line = text.lines[index]
+        evidence.append({"line": numbers[index], "text": line.text[:QUOTE], "because": because})
+        if len(text.sources) > 1:
+            evidence[-1]["file"] = text.sources[line.source]
+    return evidence
 
 
 def _unknown(knowledge: dict[str, Any]) -> dict[str, Any]:

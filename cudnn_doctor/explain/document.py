@@ -82,7 +82,7 @@ WRAPPED = 50  # characters of a line that may have been broken inside a word; te
 
 
 class Line(NamedTuple):
-    number: int
+    number: int  # 0 where lines were not counted: `at` tells the place
     text: str
     source: int
     time: float | None  # seconds on a scale of its own; comparable within the document
@@ -90,6 +90,7 @@ class Line(NamedTuple):
     log: bool  # printed by software, as far as its form tells
     code: bool  # a script or pattern that only names an error
     speaker: int  # 0 before anybody is named
+    at: int  # bytes of the source before it
 
 
 class Document:
@@ -172,7 +173,7 @@ def _add(lines: list[Line], raws: Iterable[Raw], source: int) -> None:
             clock = time if time is not None else clock
             log = is_log(said)
             code = not log and is_code(said)
-            lines.append(Line(raw.number, said, source, clock, level, log, code, speaker))
+            lines.append(Line(raw.number, said, source, clock, level, log, code, speaker, raw.at))
 
 
 def _when(text: str, prefix: str) -> tuple[float | None, str]:

@@ -8,7 +8,9 @@ CUDA in use; the same goes for the CUDA in a wheel's name and for nvcc beside wh
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from cudnn_doctor.explain import hardware, versions
@@ -22,6 +24,7 @@ _BETWEEN = (
     r"(?:[\s\"'`:=|(,@v\[-]|\.__version__\)?|[^\x00-\x7f]|version|c\+\+|api|gpu|ver\.?|used|is|was|release|from|pip"
     r"|installed|nightly)*"
 )
+_BETWEEN_AND_VERSION = rf"({_BETWEEN})({_VERSION}|nightly)"
 _NAMED = r"(?<![\w/.\\-])(?:{})"
 _PRINTED = r"(?:tf|torch|jax|jaxlib|mx|mxnet|tensorflow|paddle|ort|onnxruntime|keras)\.__version__\)?"
 _OTHER_SUBJECT = r"cuda|cudnn|python|driver"
@@ -126,39 +129,44 @@ def _frameworks(
     document: Document, events: list[Event], lines: list[int], table: list[dict[str, Any]]
 ) -> list[tuple[str, Stated]]:
     """Frameworks by evidence: output of their own counts most, then a mention with a version, then a mention."""
-    text = {i: document.lowered[i] for i in lines}
-    whole = "\n".join(text.values())
+    whole = "\n".join(document.lowered[i] for i in lines)
+    starts = list(accumulate((len(document.lowered[i]) + 1 for i in lines), initial=0))
+
+    def line_at(offset: int) -> int:
+        return lines[bisect_right(starts, offset) - 1]
+
+    allowed = set(lines)
     scored: list[tuple[float, str, Stated]] = []
-    spoken = [e for e in events if e.framework and e.line in text and e.kind not in ("noise", "other")]
+    spoken = [e for e in events if e.framework and e.line in allowed and e.kind not in ("noise", "other")]
     for entry in table:
         name = entry["name"]
         signs = [s for s in entry["signs"] if s in whole and not (name == "tensorflow" and _JAX_PATH in whole)]
         own = [e.line for e in spoken if e.framework == name]
-        mention = _mention(entry, whole, text)
+        mention = _mention(entry, whole)
         score = 3.0 * len(signs) + 2 * bool(own) + (mention[0] if mention else 0)
         if not score:
             continue
-        places = [next(i for i, t in text.items() if s in t) for s in signs[:1]]
-        places += own[:1] + ([mention[1]] if mention else [])
+        places = [line_at(whole.index(s)) for s in signs[:1]]
+        places += own[:1] + ([line_at(mention[1])] if mention else [])
         scored.append((score + 2 * entry["special"], name, Stated(name, places[0])))
     scored.sort(key=lambda s: (-s[0], s[1] == "keras"))
     return [(name, stated) for _, name, stated in scored]
 
 
-def _mention(entry: dict[str, Any], whole: str, text: dict[int, str]) -> tuple[float, int] | None:
-    """The weight of the first mention by name and its line; with a version it weighs more."""
+def _mention(entry: dict[str, Any], whole: str) -> tuple[float, int] | None:
+    """The weight of the first mention by name and its place in the text; with a version it weighs more."""
     # The letters of a name are a cheap test before its expression is compiled.
     if not any(stem in whole for stem in entry["stems"]):
         return None
-    words = rx(_NAMED.format(entry["words"]))
-    for i, line in text.items():
-        if match := words.search(line):
-            return (2.5 if rx(f"({_BETWEEN})({_VERSION}|nightly)").match(line, match.end()) else 1.5), i
-    return None
+    match = rx(_NAMED.format(entry["words"])).search(whole)
+    if match is None:
+        return None
+    version = rx(_BETWEEN_AND_VERSION).match(whole, match.end(), whole.find("\n", match.end()) % (len(whole) + 1))
+    return (2.5 if version else 1.5), match.start()
 
 
 def _framework_version(lines: list[FactLine], words: str) -> Iterator[Stated]:
-    named, version = rx(_NAMED.format(words)), rx(f"({_BETWEEN})({_VERSION}|nightly)")
+    named, version = rx(_NAMED.format(words)), rx(_BETWEEN_AND_VERSION)
     seen = False
     for line, after in zip(lines, lines[1:], strict=False):  # noqa: RUF007 - itertools costs an import
         if "__version__" in line.text and rx(_PRINTED).search(line.text):

@@ -72,13 +72,12 @@ def gpus(document: Document, lines: list[FactLine], events: list[Event]) -> Iter
     elsewhere = {e.line for e in events if e.id == "other-gpu-works"}
     prose: list[tuple[int, Stated]] = []
     fine: set[str] = set()
+    signs = _present(lines)
     for line in lines:
         text = line.text
-        if not rx(r"\d|titan|orin|xavier|thor").search(text):
-            continue
         if "name" in text or "gpu" in text:
             yield from _logged(line)
-        for name, start, exact in _named(document, line):
+        for name, start, exact in _named(document, line, signs):
             before, after = text[max(0, start - 32) : start], text[start + len(name) : start + len(name) + 32]
             if rx(_WORKS_AFTER).match(after) or (line.place in elsewhere and rx(_WORKS_BEFORE).search(before)):
                 fine.add(_key(name))
@@ -99,10 +98,20 @@ def _logged(line: FactLine) -> Iterator[Stated]:
             yield Stated(name, line.place)
 
 
-def _named(document: Document, line: FactLine) -> Iterator[tuple[str, int, bool]]:
+def _present(lines: list[FactLine]) -> list[tuple[list[str], str, bool]]:
+    """The expressions worth trying, each with the signs of it that occur at all: a large log holds few."""
+    whole = "\n".join(line.text for line in lines)
+    table = ((_NAMES, _GPU, True), (_CODES, _DATACENTER, True), (_SERIES, _SHORT, False))
+    found = (([sign for sign in signs if sign in whole], pattern, exact) for signs, pattern, exact in table)
+    return [entry for entry in found if entry[0]]
+
+
+def _named(
+    document: Document, line: FactLine, present: list[tuple[list[str], str, bool]]
+) -> Iterator[tuple[str, int, bool]]:  # fmt: skip
     """Names, where they begin, and whether the product line is named as well (not only "3090")."""
     text = line.text
-    for signs, pattern, exact in ((_NAMES, _GPU, True), (_CODES, _DATACENTER, True), (_SERIES, _SHORT, False)):
+    for signs, pattern, exact in present:
         if not any(sign in text for sign in signs):
             continue
         for match in rx(pattern).finditer(text):

@@ -13,15 +13,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-WHOLE = 2 << 20
-EDGE = 1 << 20  # bytes kept of each end of a larger source
+WHOLE = 1 << 20
+EDGE = 128 << 10  # bytes kept of each end of a larger source
 LINE = 8 << 10  # longest piece of one line that is kept
 MAX_LINES = 60_000  # of one source
-AROUND = 1_500  # bytes kept before and after a hit
-MAX_HITS = 600  # kept hits of the middle
-SAME_HITS = 4  # of these with the same words: a log repeats itself
-LITERAL_HITS = 20_000  # then a literal is no longer looked for
+AROUND = 800  # bytes kept before and after a hit
 KEY = 48  # bytes that make two hits the same
+SAME_HITS = 4  # kept hits with the same words: a log repeats itself
+LITERAL_HITS = 8  # kept hits of one literal; enough of it is known then
+PATIENCE = 3_000  # hits for nothing; then what floods the log is passed over, which costs a new expression
+MAX_CHANGES = 40  # of the expression
+MAX_WORDS = 3_000  # different words after literals that are counted
 
 # Every error that can come in the middle of a long run holds one of these. All begin with the same rare letter, so that
 # one pass of the regular expression engine, jumping from C to C, finds them; more of them cost nothing.
@@ -33,18 +35,20 @@ LITERALS = (
     "CI:0000",  # of "NVRM: Xid (PCI:0000:01:00): 31"
 )  # fmt: skip
 ASSERT = "Assertion `"  # found by its backtick, which is rarer than any letter
+FEW = 64  # backticks of a block that are looked at singly
+MAX_ASSERTS = 2_000  # every thread of a kernel prints one
 
 
 class Raw(NamedTuple):
     """A line, or a piece of an overlong one, as bytes."""
 
-    number: int
+    number: int  # 0 where lines were not counted: `at` tells the place
     data: bytes
+    at: int = 0  # bytes of the source before it
 
 
 class Kept(NamedTuple):
     lines: list[Raw]
-    total_lines: int
     total_bytes: int
     whole: bool
 
@@ -54,74 +58,102 @@ def alternatives() -> str:
     return "|".join((*LITERALS, ASSERT))
 
 
-def keep(pieces: Iterable[bytes]) -> Kept:
-    """Reads to the end and keeps what matters."""
+def keep(pieces: Iterable[bytes], *, count: bool = True) -> Kept:
+    """Reads to the end and keeps what matters. Without `count` the lines of the middle and the tail get no numbers:
+    counting takes as long as the search, and few of them are ever quoted (`numbers`)."""
     stream = iter(pieces)
     head = bytearray()
     for piece in stream:
         head += piece
         if len(head) > WHOLE:
-            return _large(bytes(head), stream)
-    lines = list(_split(bytes(head), 1))
-    return Kept(lines[:MAX_LINES], head.count(b"\n") + 1, len(head), len(lines) <= MAX_LINES)
+            return _large(bytes(head), stream, count)
+    lines = list(_split(bytes(head), 1, 0))
+    return Kept(lines[:MAX_LINES], len(head), len(lines) <= MAX_LINES)
 
 
-def _split(data: bytes, number: int) -> Iterator[Raw]:
-    for offset, line in enumerate(data.split(b"\n")):
+def numbers(pieces: Iterable[bytes], places: Iterable[int]) -> dict[int, int]:
+    """The number of the line that holds each of these bytes of a source, which is read again for it."""
+    found: dict[int, int] = {}
+    wanted = sorted(set(places), reverse=True)
+    before, line = 0, 1
+    for piece in pieces:
+        first = 0
+        while wanted and wanted[-1] < before + len(piece):
+            place = wanted.pop()
+            line += piece.count(b"\n", first, place - before)
+            first = place - before
+            found[place] = line
+        if not wanted:
+            break
+        line += piece.count(b"\n", first)
+        before += len(piece)
+    return found | dict.fromkeys(wanted, line)  # a file that shrank
+
+
+def _split(data: bytes, number: int, at: int) -> Iterator[Raw]:
+    for line in data.split(b"\n"):
         if len(line) <= LINE:
-            yield Raw(number + offset, line)
-            continue
-        # The middle of an overlong line is searched like the middle of an overlong file.
-        yield Raw(number + offset, line[:LINE])
-        found = zip(_compiled(LITERALS).finditer(line, LINE, len(line) - LINE), range(SAME_HITS), strict=False)
-        for match, _ in found:
-            yield Raw(number + offset, line[max(LINE, match.start() - 400) : match.start() + 800])
-        yield Raw(number + offset, line[-LINE:])
+            yield Raw(number, line, at)
+        else:
+            # The middle of an overlong line is searched like the middle of an overlong file.
+            yield Raw(number, line[:LINE], at)
+            found = zip(_compiled(LITERALS).finditer(line, LINE, len(line) - LINE), range(SAME_HITS), strict=False)
+            for match, _ in found:
+                start = max(LINE, match.start() - 400)
+                yield Raw(number, line[start : match.start() + 800], at + start)
+            yield Raw(number, line[-LINE:], at + len(line) - LINE)
+        number += number > 0
+        at += len(line) + 1
 
 
-def _compiled(literals: Iterable[str]) -> re.Pattern[bytes]:
-    return re.compile(_tree(sorted(literals)).encode())
+def _compiled(literals: Iterable[str], passed_over: dict[str, list[bytes]] | None = None) -> re.Pattern[bytes]:
+    return re.compile(_tree(sorted(literals), "", passed_over or {}).encode("latin-1"))
 
 
-def _tree(words: list[str]) -> str:
+def _tree(words: list[str], begun: str, passed_over: dict[str, list[bytes]]) -> str:
     """An alternation factored by common beginnings: the engine tries branches one after the other."""
     if words == [""]:
-        return ""
-    letters = dict.fromkeys(w[:1] for w in words)
-    branches = [re.escape(letter) + _tree([w[1:] for w in words if w[:1] == letter]) for letter in letters]
+        flood = "|".join(re.escape(key).decode("latin-1") for key in passed_over.get(begun, ()))
+        return f"(?!{flood})" if flood else ""
+    branches = []
+    for letter in dict.fromkeys(w[:1] for w in words):
+        rest = [w[1:] for w in words if w[:1] == letter]
+        branches.append(re.escape(letter) + _tree(rest, begun + letter, passed_over))
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-def _large(head: bytes, stream: Iterator[bytes]) -> Kept:
+def _large(head: bytes, stream: Iterator[bytes], count: bool) -> Kept:
     cut = head.rfind(b"\n", 0, EDGE) + 1 or EDGE
-    lines = list(_split(head[:cut].removesuffix(b"\n"), 1))[: MAX_LINES // 3]
-    middle = _Middle(first_line=head.count(b"\n", 0, cut) + 1)
+    lines = list(_split(head[:cut].removesuffix(b"\n"), 1, 0))[: MAX_LINES // 3]
+    middle = _Middle(head.count(b"\n", 0, cut) + 1 if count else 0, cut)
     middle.feed(head[cut:])
     for piece in stream:
         middle.feed(piece)
     tail = middle.finish()
-    start = middle.line - tail.count(b"\n")
-    lines += [hit for hit in middle.kept if hit.number < start]
-    lines += list(_split(tail, start))[-MAX_LINES // 3 :]
-    return Kept(lines, middle.line, cut + middle.bytes, whole=False)
+    start = middle.at - len(tail)
+    lines += [hit for hit in middle.kept if hit.at < start]
+    number = middle.line - tail.count(b"\n") if count else 0
+    lines += list(_split(tail, number, start))[-MAX_LINES // 3 :]
+    return Kept(lines, middle.at, whole=False)
 
 
 class _Middle:
     """Scans piece by piece, and keeps the hits and the last pieces."""
 
-    def __init__(self, first_line: int) -> None:
-        self.line = first_line  # number of the line that the next block begins with
-        self.bytes = 0
+    def __init__(self, line: int, at: int) -> None:
+        self.line = line  # number of the line that the next block begins with, 0 when lines are not counted
+        self.at = at  # bytes of the source before the next block
         self.kept: list[Raw] = []
         self._carry = b""
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
-        self._counts: dict[bytes, int] = {}
         self._errors: re.Pattern[bytes] | None = _compiled(LITERALS)
-        self._looked_for = set(LITERALS)
-        self._same: dict[bytes, int] = {}
-        self._hits = 0
-        self._last = 0  # number of the last line kept
+        self._asserts = MAX_ASSERTS
+        self._same: dict[tuple[str, bytes], int] = {}
+        self._of_literal: dict[str, int] = {}
+        self._wasted = 0  # hits that were not kept, since the expression changed
+        self._changes = 0
+        self._last = 0  # bytes of the source before the end of what was kept last
 
     def feed(self, piece: bytes) -> None:
         """Scans the lines that end in this piece; the copying is left to hits and to the line across two pieces."""
@@ -140,38 +172,66 @@ class _Middle:
             self._tail_bytes -= len(self._tail.popleft())
 
     def _scan(self, block: bytes, start: int, end: int) -> None:
-        if self._errors is not None:
-            for match in self._errors.finditer(block, start, end):
-                self._hit(block, start, match.start(), match.group())
-        at = block.find(b"`", start, end)
-        while at >= 0:
-            if block.endswith(b"Assertion ", start, at):
-                self._hit(block, start, at, b"Assertion")
-            at = block.find(b"`", at + 1, end)
-        self.line += block.count(b"\n", start, end)
-        self.bytes += end - start
+        searched: re.Pattern[bytes] | None = None
+        at = start
+        while self._errors is not searched and self._errors is not None:
+            searched = self._errors
+            for match in searched.finditer(block, at, end):
+                self._hit(block, start, match.start(), match.group().decode())
+                if self._errors is not searched:  # it floods: go on with what else is looked for
+                    at = match.end()
+                    break
+        if self._asserts:
+            self._find_asserts(block, start, end)
+        if self.line:
+            self.line += block.count(b"\n", start, end)
+        self.at += end - start
 
-    def _hit(self, block: bytes, first: int, at: int, literal: bytes) -> None:
-        key = block[at : at + KEY]
-        same = self._same.get(key, 0)
-        if same >= SAME_HITS or self._hits >= MAX_HITS:
-            self._retire(literal)
+    def _find_asserts(self, block: bytes, first: int, end: int) -> None:
+        sign, at = b"`", block.find(b"`", first, end)
+        for seen in range(end - first):
+            if at < 0 or not self._asserts:
+                return
+            if sign != b"`" or block.endswith(b"Assertion ", first, at):
+                self._hit(block, first, at, "")
+                self._asserts -= 1
+            if seen == FEW:
+                sign = ASSERT.encode()
+            at = block.find(sign, at + 1, end)
+
+    def _hit(self, block: bytes, first: int, at: int, literal: str) -> None:
+        key = literal, block[at + len(literal) : at + KEY]
+        same, kept = self._same.get(key, 0), self._of_literal.get(literal, 0)
+        if same or len(self._same) < MAX_WORDS:
+            self._same[key] = same + 1
+        if same >= SAME_HITS or kept >= LITERAL_HITS:
+            self._wasted += 1
+            if self._wasted >= PATIENCE and self._changes < MAX_CHANGES:
+                self._pass_over()
             return
-        self._same[key] = same + 1
-        self._hits += 1
+        self._of_literal[literal] = kept + 1
         start = max(block.rfind(b"\n", first, max(first, at - AROUND)) + 1, at - 2 * AROUND, first)
-        number = self.line + block.count(b"\n", first, start)
-        for raw in _split(block[start : at + AROUND], number):
-            if raw.number > self._last:
+        number = self.line + block.count(b"\n", first, start) if self.line else 0
+        before = self.at - first
+        for raw in _split(block[start : at + AROUND], number, before + start):
+            if raw.at >= self._last:
                 self.kept.append(raw)
-        self._last = max(self._last, number + block.count(b"\n", start, at + AROUND))
+        self._last = max(self._last, before + min(at + AROUND, len(block)))
 
-    def _retire(self, literal: bytes) -> None:
-        """Stops looking for a literal that floods the log with words already kept."""
-        count = self._counts[literal] = self._counts.get(literal, 0) + 1
-        if count == LITERAL_HITS and literal.decode() in self._looked_for:
-            self._looked_for.discard(literal.decode())
-            self._errors = _compiled(self._looked_for) if self._looked_for else None
+    def _pass_over(self) -> None:
+        """Stops looking for words that flood the log and are kept already, and for literals of which enough is kept."""
+        self._wasted = 0
+        self._changes += 1
+        flooding: dict[str, list[bytes]] = {}
+        for (literal, words), count in self._same.items():
+            if count > SAME_HITS:
+                flooding.setdefault(literal, []).append(words)
+        looked_for = [
+            literal
+            for literal in LITERALS
+            if self._of_literal.get(literal, 0) < LITERAL_HITS and len(flooding.get(literal, ())) < LITERAL_HITS
+        ]
+        self._errors = _compiled(looked_for, flooding) if looked_for else None
 
     def finish(self) -> bytes:
         """The last EDGE bytes or a little more."""

@@ -7,7 +7,7 @@ is linear in the input and a hostile line cannot make an expression run away.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.patterns import rx
 
 BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
-MAX_PER_ANCHOR = 60  # occurrences looked at, of which the last third from the end of the document
+MAX_PER_ANCHOR = 30  # occurrences looked at, of which the last third from the end of the document
 GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
 SENTENCE = "[^.\\n]"  # so written in the YAML: a character of the same sentence, see Document.said
 _SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| "
@@ -108,16 +108,27 @@ def _occurrences(text: str, literal: str) -> list[int]:
 
 def _matches(document: Document, signature: Signature, places: list[int]) -> Iterator[Event]:
     pattern, text = _compiled(signature), getattr(document, signature.form)
-    seen: set[int] = set()
-    for at in sorted(set(places)):
-        low = max(0, at - BACK)
-        for match in pattern.finditer(text, low, min(len(text), at + AHEAD)):
-            if match.start() > at or match.end() <= at or match.start() in seen:
+    places = sorted(set(places))
+    for low, high in _windows(places):
+        for match in pattern.finditer(text, low, min(len(text), high)):
+            after = bisect_left(places, match.start())
+            if after == len(places) or places[after] >= match.end():
                 continue
-            seen.add(match.start())
             line = document.line_at(match.start())
             if _counts(document, signature, line, document.text, match.start()):
                 yield _event(signature, line, match)
+
+
+def _windows(places: list[int]) -> Iterator[tuple[int, int]]:
+    """The stretches around the literals, joined where they meet."""
+    low, high = 0, 0
+    for at in places:
+        if at - BACK > high:
+            if high:
+                yield low, high
+            low = max(0, at - BACK)
+        high = at + AHEAD
+    yield low, high
 
 
 def _counts(document: Document, signature: Signature, line: int, text: str, at: int) -> bool:

@@ -11,11 +11,12 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from cudnn_doctor.explain.errors import InputError
 
-CHUNK = 1 << 16  # larger ones cost page faults
+CHUNK = 1 << 18
 MAX_EXPANDED = 16 << 30  # bytes of one source after decompression
 MAX_RATIO = 200  # real logs compress 5- to 80-fold
 RATIO_FROM = 64 << 20  # the ratio is judged from this many decompressed bytes on
@@ -33,13 +34,21 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 
 
-class Stream:
-    """Pieces of one source and what is to be said about the reading of it."""
+_MARKS = (  # the longer ones first
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
 
-    def __init__(self, name: str, pieces: Iterator[bytes], notes: list[str]) -> None:
+
+class Stream:
+    """Pieces of one source."""
+
+    def __init__(self, name: str, pieces: Iterator[bytes], again: Callable[[], Iterator[bytes]] | None = None) -> None:
         self.name = name
         self.pieces = pieces
-        self.notes = notes
+        self.again = again  # the same pieces from the start, where reading them twice is cheap
 
 
 def open_sources(sources: list[str], deadline: float, notes: list[str]) -> Iterator[Stream]:
@@ -86,7 +95,45 @@ def _unpacked(name: str, handle: BinaryIO, deadline: float, notes: list[str]) ->
         return
     if kind:
         pieces = _expand(name, kind, pieces, notes)
-    yield Stream(name, pieces, notes)
+    plain = not kind and handle is not sys.stdin.buffer and not _waits(handle.fileno()) and not _wide(first)
+    yield Stream(name, pieces if plain else _text(pieces), (lambda: _from_start(name)) if plain else None)
+
+
+def _text(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces as UTF-8, whatever they are in."""
+    first = next(pieces, b"")
+    yield from _recoded(_chain(first, pieces), _wide(first))
+
+
+def _from_start(path: str) -> Iterator[bytes]:
+    with suppress(OSError), open(path, "rb", buffering=0) as file:  # what can still be read counts
+        while piece := file.read(CHUNK):
+            yield piece
+
+
+def _wide(first: bytes) -> str:
+    """The encoding of text in units of two or four bytes (PowerShell writes UTF-16), "" for all others."""
+    for mark, encoding in _MARKS:
+        if first.startswith(mark):
+            return encoding
+    sample = first[:1024]
+    odd, even = sample[1::2].count(0), sample[::2].count(0)
+    if max(odd, even) < len(sample) // 5 or min(odd, even) > max(odd, even) // 8:
+        return ""
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def _recoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """The pieces as UTF-8; damaged units become replacement characters."""
+    if not encoding:
+        yield from pieces
+        return
+    import codecs
+
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", "replace")
+    yield decoder.decode(b"", True).encode("utf-8", "replace")
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -240,7 +287,7 @@ def _zip(name: str, handle: BinaryIO, pieces: Iterator[bytes], deadline: float, 
         notes.append(f"{name}: only the first {MAX_MEMBERS} of {len(members)} files in the zip are read")
     for member in members[:MAX_MEMBERS]:
         inside = f"{name}:{member.filename}"
-        yield Stream(inside, _member(archive, member, inside, deadline, notes), notes)
+        yield Stream(inside, _text(_member(archive, member, inside, deadline, notes)))
 
 
 def _member(archive: Any, member: Any, name: str, deadline: float, notes: list[str]) -> Iterator[bytes]:
