@@ -109,10 +109,10 @@ def layout(seed: int, top: Path, doc: Path) -> tuple[Path, list[str], dict[str, 
 
 
 @pytest.mark.parametrize("seed", range(36))
-def test_random_layout_as_ld_so_does(seed: int, tmp_path: Path, doc: Path) -> None:
+def test_random_layout_as_ld_so_does(seed: int, tmp_path: Path, doc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable, names, environ, asks = layout(seed, tmp_path, doc)
     real, printed = loaded(executable, names, environ, tmp_path / "a")
-    os.chdir(tmp_path / "a")
+    monkeypatch.chdir(tmp_path / "a")
     process = emulated(executable, names, environ, asks=asks)
     assert mapped(process) == real, (names, environ, printed)
 
