@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from cudnn_doctor import engine, exits
-from cudnn_doctor.model import Finding, Report, ScenarioResult, Verdict
+from cudnn_doctor.model import Finding, Report, Verdict
 
 
 def add(
@@ -30,9 +30,9 @@ def add(
         raise engine.UsageError("a recording holds no GPU: --deep, --reproduce and --engines work on this machine.")
     try:
         if states:
-            report = _joined(report, *_states(options, environ, progress), options=options)
+            report = _with_states(report, options, environ, progress)
         if engines:
-            report = _joined(report, _engines(options, environ, progress), (), options=options)
+            report = _with_engines(report, options, environ, progress)
     except ValueError as e:
         verdict: Verdict = "no-verdict" if report.verdict == "ok" else report.verdict
         report = msgspec.structs.replace(
@@ -45,22 +45,36 @@ def add(
     return report
 
 
-def _states(
-    options: engine.Options, environ: Mapping[str, str], progress: Callable[[str], None]
-) -> tuple[tuple[Finding, ...], tuple[ScenarioResult, ...]]:
+def _with_states(
+    report: Report, options: engine.Options, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Report:
     from cudnn_doctor.reproduce.command import Wanted, reproduce_here
 
     wanted = Wanted(cudnn="all" if options.all_cudnn else None, devices=options.devices)
     patient = engine.find_patient(options, environ)
-    document = reproduce_here(
-        wanted, patient, environ, lambda done, all_, state: progress(f"{done} of {all_}: {state}")
-    )
-    return document.findings, document.scenarios
+    document = reproduce_here(wanted, patient, environ, lambda done, of, state: progress(f"{done} of {of}: {state}"))
+    before = len(report.scenarios)
+    rest = msgspec.to_builtins(msgspec.structs.replace(document, scenarios=(), findings=()))
+    report = msgspec.structs.replace(report, scenarios=(*report.scenarios, *document.scenarios), reproduction=rest)
+    return _joined(report, [_repointed(f, lambda p: _in_report(p, before)) for f in document.findings], options)
 
 
-def _engines(
-    options: engine.Options, environ: Mapping[str, str], progress: Callable[[str], None]
-) -> tuple[Finding, ...]:
+def _in_report(pointer: str, before: int) -> str:
+    """A pointer into the document of `reproduce` as one into the report, whose first `before` scenarios are others."""
+    _, head, *rest = pointer.split("/")
+    if head != "scenarios":
+        return f"/reproduction{pointer}"
+    return "/".join(["", head, *([str(int(rest[0]) + before), *rest[1:]] if rest else [])])
+
+
+def _repointed(finding: Finding, pointer: Callable[[str], str]) -> Finding:
+    evidence = tuple(msgspec.structs.replace(e, pointer=pointer(e.pointer)) for e in finding.evidence)
+    return msgspec.structs.replace(finding, evidence=evidence)
+
+
+def _with_engines(
+    report: Report, options: engine.Options, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Report:
     from cudnn_doctor.engines.run import run
     from cudnn_doctor.engines.types import EngineOptions
     from cudnn_doctor.render.engines import progress_line
@@ -69,16 +83,12 @@ def _engines(
     bench = engine.bench(options, environ, None)
     ((path, preload), *_) = bench.copies
     wanted = EngineOptions(cudnn=path, preload=preload, device=bench.devices[0], quick=True)
-    return findings(run(wanted, lambda p: progress(progress_line(p))))
+    seen = run(wanted, lambda p: progress(progress_line(p)))
+    report = msgspec.structs.replace(report, engines=msgspec.to_builtins(seen))
+    return _joined(report, findings(seen, at="/engines"), options)
 
 
-def _joined(
-    report: Report,
-    findings: tuple[Finding, ...],
-    scenarios: tuple[ScenarioResult, ...],
-    *,
-    options: engine.Options,
-) -> Report:
+def _joined(report: Report, findings: Sequence[Finding], options: engine.Options) -> Report:
     """The report with more findings; they can make the verdict worse, never better."""
     together = (*report.findings, *findings)
     verdict, reason = exits.judge(together, fail_on=options.fail_on)
@@ -87,7 +97,6 @@ def _joined(
     return msgspec.structs.replace(
         report,
         findings=together,
-        scenarios=(*report.scenarios, *scenarios),
         verdict=verdict,
         reason=reason,
         exit_code=exits.exit_code(verdict, together, options.exit_style),

@@ -459,6 +459,8 @@ class Report(Base, frozen=True, kw_only=True):
     snapshot: Snapshot
     notes: tuple[str, ...] = ()  # remarks on the run itself: data older than 180 days, a replayed snapshot
     fail_on: Severity = "error"  # least severity that counts for the verdict
+    engines: dict[str, Any] | None = None  # the document of `engines`, where it was added
+    reproduction: dict[str, Any] | None = None  # the document of `reproduce`; its scenarios are among those above
 
 
 def encode(document: msgspec.Struct | dict[str, Any]) -> bytes:

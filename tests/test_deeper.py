@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cudnn_doctor import deeper, engine
 from cudnn_doctor.model import Report
 from cudnn_doctor.rules.sample import sample
+from tests.reproduce.test_recordings import replay
 
 HIDDEN = {"CUDA_VISIBLE_DEVICES": ""}
 
@@ -45,3 +47,35 @@ def test_a_recording_cannot_be_gone_into() -> None:
 def test_nothing_wanted_changes_nothing() -> None:
     before = healthy()
     assert deeper.add(before, engine.Options(), HIDDEN, lambda _: None) is before
+
+
+def test_evidence_of_added_findings_leads_into_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The states of a real H200, added to another report: each pointer finds in the report what it found before."""
+    recorded = replay("h200-cudnn-8.9.7")
+    monkeypatch.setattr("cudnn_doctor.reproduce.command.reproduce_here", lambda *_: recorded)
+    after = deeper.add(healthy(), engine.Options(), HIDDEN, lambda _: None, states=True)
+    added = after.findings[len(healthy().findings) :]
+    assert [f.code for f in added] == [f.code for f in recorded.findings]
+    document, alone = msgspec.to_builtins(after), msgspec.to_builtins(recorded)
+    pairs = [
+        (a, b)
+        for f, g in zip(added, recorded.findings, strict=True)
+        for a, b in zip(f.evidence, g.evidence, strict=True)
+    ]
+    assert pairs
+    for a, b in pairs:
+        if b.pointer == "/scenarios":
+            assert at(document, a.pointer)[1:] == at(alone, b.pointer)
+        else:
+            assert at(document, a.pointer) == at(alone, b.pointer)
+
+
+def test_a_scenario_is_found_behind_those_of_the_report() -> None:
+    assert deeper._in_report("/scenarios/0/fate", 3) == "/scenarios/3/fate"
+    assert deeper._in_report("/rows/2", 3) == "/reproduction/rows/2"
+
+
+def at(document: Any, pointer: str) -> Any:
+    for step in pointer.split("/")[1:]:
+        document = document[int(step)] if isinstance(document, list | tuple) else document[step]
+    return document

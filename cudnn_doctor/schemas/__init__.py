@@ -1,14 +1,20 @@
-"""JSON Schemas of the documents, made from the types in model.py. `python -m cudnn_doctor.schemas` writes them anew."""
+"""JSON Schemas of the documents, made from their types. `python -m cudnn_doctor.schemas` writes them anew."""
 
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cudnn_doctor.model import Report, SnapshotFile
-
-DOCUMENTS: dict[str, type] = {"report-1": Report, "snapshot-1": SnapshotFile}
+DOCUMENTS = {
+    "report-1": "model:Report",
+    "snapshot-1": "model:SnapshotFile",
+    "reproduction-1": "reproduce.types:Reproduction",
+    "engines-1": "engines.types:EnginesReport",
+    "explanation-1": "explain.types:Explanation",
+    "code-1": "explain.code:CodeExplanation",
+}
 
 
 def path_of(name: str) -> Path:
@@ -20,7 +26,8 @@ def made_from_types(name: str) -> str:
     """The schema as the types give it now."""
     import msgspec
 
-    schema: dict[str, Any] = msgspec.json.schema(DOCUMENTS[name])
+    module, kind = DOCUMENTS[name].split(":")
+    schema: dict[str, Any] = msgspec.json.schema(getattr(import_module(f"cudnn_doctor.{module}"), kind))
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"cudnn-doctor/{name.replace('-', '/')}",
