@@ -23,7 +23,7 @@ from cudnn_doctor.rules.compat_facts import (
     requirement,
 )
 from cudnn_doctor.rules.facts import again, fix, gpu_present, gpus, shown
-from cudnn_doctor.rules.sample import EX, sample
+from cudnn_doctor.rules.sample import EX, NO_DEVICE, sample
 
 
 @rule(
@@ -159,7 +159,7 @@ its CUDA plugin.""",
     examples=lambda: (
         ("ok", sample()),
         ("problem", sample({"frameworks.0.cuda_build": known(False, EX)})),
-        ("skipped", sample({"gpus": known((), EX), "driver.pci": known((), EX)})),
+        ("skipped", sample(NO_DEVICE)),
     ),
 )
 def cpu_only(case: Case) -> Iterator[Outcome]:

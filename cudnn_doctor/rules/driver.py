@@ -9,6 +9,7 @@ from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, 
 from cudnn_doctor.rules.facts import (
     GPUS,
     again,
+    cuda_works,
     fix,
     gpu_present,
     in_container,
@@ -19,7 +20,7 @@ from cudnn_doctor.rules.facts import (
     plural,
     shown,
 )
-from cudnn_doctor.rules.sample import ABSENT, EX, sample
+from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
 PCI = "/snapshot/driver/pci"
 NVML = "/snapshot/driver/nvml"
@@ -55,8 +56,9 @@ the hardware even when no driver is installed. Use `--require gpu` where a missi
     source="PCI vendor 0x10de in /sys/bus/pci/devices (https://pci-ids.ucw.cz/read/PC/10de) and NVML's device list",
     examples=lambda: (
         ("ok", sample()),
-        ("unknown", sample({"driver.pci": known((), EX), "gpus": ABSENT})),
-        ("problem", sample({"driver.pci": known((), EX), "gpus": ABSENT}, required=("gpu",))),
+        ("ok", sample({"driver.pci": known((), EX), "gpus": ABSENT})),
+        ("unknown", sample(NO_DEVICE)),
+        ("problem", sample(NO_DEVICE, required=("gpu",))),
     ),
     required=True,
 )
@@ -78,6 +80,10 @@ def hardware(case: Case) -> Iterator[Outcome]:
     if pci:
         title = f"{plural(len(pci), 'NVIDIA GPU')} on the PCI bus"
         yield passed("machine", title, evidence=[shown(fact, PCI, _devices(pci))])
+        return
+    if cuda_works(case):
+        seen = shown(case.snapshot.driver.init, "/snapshot/driver/init", "cuInit succeeds")
+        yield passed("machine", "A GPU that CUDA can use; neither NVML nor the PCI bus shows it here", evidence=[seen])
         return
     evidence = [shown(fact, PCI, "no device of vendor 0x10de"), shown(listed, GPUS, "none")]
     detail = (
@@ -114,7 +120,7 @@ pci). Every CUDA call fails then; frameworks say "no CUDA-capable device" and fa
         ("ok", sample()),
         ("problem", sample({"driver.pci": _pci(""), "driver.kernel_module": ABSENT, "gpus": ABSENT})),
         ("problem", sample({"driver.pci": _pci("vfio-pci"), "driver.kernel_module": ABSENT, "gpus": ABSENT})),
-        ("skipped", sample({"driver.pci": known((), EX), "gpus": ABSENT})),
+        ("skipped", sample(NO_DEVICE)),
     ),
 )
 def kernel_driver(case: Case) -> Iterator[Outcome]:

@@ -16,7 +16,7 @@ from cudnn_doctor.rules.facts import (
     size,
     variable,
 )
-from cudnn_doctor.rules.sample import ABSENT, EX, sample, two_gpus
+from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample, two_gpus
 
 LIMITS = "/snapshot/host/limits"
 MIB, GIB = 1 << 20, 1 << 30
@@ -114,7 +114,7 @@ fault on purpose are refused by `cudnn-doctor reproduce` while MPS runs.""",
         ("ok", sample()),
         ("problem", sample({"host.mps": known(True, EX)})),
         ("unknown", sample({"host.mps": ABSENT})),
-        ("skipped", sample({"gpus": ABSENT, "driver.pci": known((), EX)})),
+        ("skipped", sample(NO_DEVICE)),
     ),
 )
 def mps(case: Case) -> Iterator[Outcome]:

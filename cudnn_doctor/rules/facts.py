@@ -97,13 +97,14 @@ def integrated(case: Case) -> bool:
 
 
 def gpu_present(case: Case) -> bool:
-    """NVIDIA hardware is here, by NVML, on the PCI bus or as part of the chip.
+    """NVIDIA hardware is here, by NVML, on the PCI bus, as part of the chip, or because cuInit found a device (a
+    sandbox may show neither NVML nor the bus).
 
     Raises:
         UnansweredError: when none of it could be read.
     """
     listed, pci = case.snapshot.gpus, case.snapshot.driver.pci
-    if (isinstance(listed, Known) and listed.value) or integrated(case):
+    if (isinstance(listed, Known) and listed.value) or integrated(case) or cuda_works(case):
         return True
     if isinstance(pci, Absent) and pci.reason == "not-supported":
         return False  # Windows and macOS show no bus: NVML's word counts

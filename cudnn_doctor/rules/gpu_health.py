@@ -9,7 +9,7 @@ from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model import Absent, Known, Xid, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import again, fix, gpu_present, gpus, not_linux, pci_address, plural, shown, unanswered
-from cudnn_doctor.rules.sample import ABSENT, EX, sample
+from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
 # Reasons that mean too hot or too little power; "sw-power-cap" is normal on a busy GPU, "gpu-idle" on an idle one.
 SLOWED = {
@@ -246,7 +246,7 @@ program (13, 31, 43: a kernel that faulted, and the real reason for many a cuDNN
         ("problem", sample({"xids": known((Xid(time="t", pci="0000:00:04", code=31, text="MMU Fault"),), EX)})),
         ("problem", sample({"xids": known((Xid(time="t", pci="0000:00:04", code=999, text="?"),), EX)})),
         ("unknown", sample({"xids": Absent(reason="no-permission", detail="/dev/kmsg")})),
-        ("skipped", sample({"gpus": ABSENT, "driver.pci": known((), EX)})),
+        ("skipped", sample(NO_DEVICE)),
     ),
 )
 def xids(case: Case) -> Iterator[Outcome]:

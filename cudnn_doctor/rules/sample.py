@@ -41,6 +41,7 @@ SITE = "/opt/venv/lib/python3.12/site-packages"
 CUDNN_DIR = f"{SITE}/nvidia/cudnn/lib"
 ABSENT = Absent(reason="not-found", detail=EX)
 UNSUPPORTED = Absent(reason="not-supported", detail=EX)
+NO_DEVICE: dict[str, Any] = {"driver.pci": known((), EX), "gpus": ABSENT, "driver.init": ABSENT}  # no NVIDIA GPU
 
 
 def snapshot() -> Snapshot:

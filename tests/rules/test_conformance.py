@@ -198,7 +198,8 @@ def test_an_empty_box_loads_no_matrix() -> None:
     def refuse() -> Any:
         raise AssertionError("the matrix was loaded")
 
-    empty = {"gpus": Absent(reason="not-found"), "cudnn": (), "resolutions": (), "frameworks": ()}
+    gone = Absent(reason="not-found")
+    empty = {"gpus": gone, "driver.init": gone, "cudnn": (), "resolutions": (), "frameworks": ()}
     case = sample({**empty, "driver.pci": Known(value=(), source="test")}, live=())
     bare = Case(case.snapshot, load_matrix=refuse)
     findings = [f for rule in RULES for f in rule.apply(bare)]

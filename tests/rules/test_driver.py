@@ -17,11 +17,11 @@ from cudnn_doctor.model import (
     known,
 )
 from cudnn_doctor.rules.base import Case
-from cudnn_doctor.rules.sample import ABSENT, sample
+from cudnn_doctor.rules.sample import ABSENT, NO_DEVICE, sample
 from tests.rules import BY_CODE, judge, only
 
 T = "test"
-NO_GPU: dict[str, Any] = {"driver.pci": known((), T), "gpus": ABSENT}
+NO_GPU = NO_DEVICE
 NO_DRIVER: dict[str, Any] = {
     "driver.pci": known((PciDevice(address="0000:03:00.0", device="0x1b80", driver=ABSENT),), T),
     "driver.kernel_module": ABSENT,
@@ -71,9 +71,16 @@ def test_windows_with_a_gpu_is_not_full_of_question_marks() -> None:
 
 
 def test_windows_without_a_gpu() -> None:
-    finding = only("CD101", windows({"gpus": Absent(reason="not-found", detail="no nvml.dll")}))
+    finding = only("CD101", windows({"gpus": Absent(reason="not-found", detail="no nvml.dll"), "driver.init": ABSENT}))
     assert (finding.status, finding.title) == ("unknown", "No NVIDIA GPU on this machine")
     assert finding.detail == "NVML, which alone could tell on this system, lists none."
+
+
+def test_a_sandbox_may_show_the_gpu_to_cuda_alone() -> None:
+    case = sample({**NO_GPU, "driver.init": sample().snapshot.driver.init})
+    finding = only("CD101", case)
+    assert (finding.status, finding.evidence[0].pointer) == ("ok", "/snapshot/driver/init")
+    assert only("CD109", case).status == "ok"
 
 
 def test_a_jetson_has_a_gpu_on_no_bus() -> None:
