@@ -118,8 +118,8 @@ pci). Every CUDA call fails then; frameworks say "no CUDA-capable device" and fa
     source=INSTALL_DOC,
     examples=lambda: (
         ("ok", sample()),
-        ("problem", sample({"driver.pci": _pci(""), "driver.kernel_module": ABSENT, "gpus": ABSENT})),
-        ("problem", sample({"driver.pci": _pci("vfio-pci"), "driver.kernel_module": ABSENT, "gpus": ABSENT})),
+        ("problem", sample({**NO_DEVICE, "driver.pci": _pci(""), "driver.kernel_module": ABSENT})),
+        ("problem", sample({**NO_DEVICE, "driver.pci": _pci("vfio-pci"), "driver.kernel_module": ABSENT})),
         ("skipped", sample(NO_DEVICE)),
     ),
 )
@@ -130,7 +130,7 @@ def kernel_driver(case: Case) -> Iterator[Outcome]:
         yield skip("driver", NO_GPU)
     elif isinstance(module, Known):
         yield passed("driver", f"Kernel module {module.value} is loaded", evidence=[shown(module, MODULE)])
-    elif value_or(case.snapshot.gpus, ()) or integrated(case):
+    elif value_or(case.snapshot.gpus, ()) or integrated(case) or cuda_works(case):
         yield skip("driver", "a driver serves the GPU, and this system shows no kernel module of that name")
     elif module.reason != "not-found":
         need(module, MODULE)

@@ -16,6 +16,7 @@ from cudnn_doctor.model import (
     PciDevice,
     known,
 )
+from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, NO_DEVICE, sample
 from tests.rules import BY_CODE, judge, only
@@ -81,6 +82,9 @@ def test_a_sandbox_may_show_the_gpu_to_cuda_alone() -> None:
     finding = only("CD101", case)
     assert (finding.status, finding.evidence[0].pointer) == ("ok", "/snapshot/driver/init")
     assert only("CD109", case).status == "ok"
+    gone = ("driver.nvml", "driver.version", "driver.kernel_module", "driver.kernel_module_kind")
+    hidden = sample({**dict.fromkeys((*gone, "gpus"), ABSENT), "driver.pci": known((), T)})
+    assert [f.code for rule in all_rules() for f in rule.apply(hidden) if f.status == "problem"] == []
 
 
 def test_a_jetson_has_a_gpu_on_no_bus() -> None:
