@@ -25,6 +25,7 @@ _THERE = (
 _NOT_THERE = r"compiled|built with|loaded|requires?|needs?|runtime"
 _FAILS = r"error|fail|crash|oom|abort|stop|not work|报错|出错|失败|エラー|오류|ошибк|fehler|erro\b|erreur"
 _WORKS = r"works|worked|fine|trains|\bok\b|runs|passes|正常|可以|没问题|動|정상|работает|läuft|funciona|roda|marche"
+_GEFORCE = r"(?:(?<![\da-z])|(?<=tx))(10[5-8]0|16[356]0|20[5-8]0|30[5-9]0|40[5-9]0|50[5-9]0)(?!\d)"
 _GENERATION = {"10": "6.1", "16": "7.5", "20": "7.5", "30": "8.6", "40": "8.9", "50": "12.0"}
 _RUNS_FROM = {"8.6": "11.0", "8.9": "11.1"}  # machine code of 8.0 and of 8.6 runs on these
 _OTHER_VENDOR = r"amd|radeon|\brx ?\d|instinct|apple|intel"
@@ -196,13 +197,13 @@ def _capability(events: list[Event], gpu: Stated | None, tables: dict[str, Any])
     """The GPU (or the line that names its capability) and its compute capability; "" when that is not known."""
     if gpu is not None:
         # "3090", "GTX 3090": the number alone tells the generation of a GeForce
-        number = rx(r"(?<![\da-z])(10[5-8]0|16[356]0|20[5-8]0|30[5-9]0|40[5-9]0|50[5-9]0)(?!\d)").search(gpu.value)
+        number = rx(_GEFORCE).search(gpu.value)
         if number and "quadro" not in gpu.value:
             return gpu, _GENERATION[number[1][:2]]
-        name = gpu.value.removeprefix("nvidia ")
+        name = rx(r"\b([rg]tx?)[ -]?(?=\d)").sub(r"\1 ", gpu.value.removeprefix("nvidia "))  # "gtx980m", "gtx-970"
         spellings = "\n".join((name, f"geforce {name}", f"tesla {name}", f"quadro {name}"))
         for cc, regex, stems in tables["gpu_names"]:
-            if any(stem in name for stem in stems) and rx(regex, 2).search(spellings):
+            if any(stem in spellings for stem in stems) and rx(regex, 2).search(spellings):
                 return gpu, cc
     for event in events:
         if event.id == "torch-arch":

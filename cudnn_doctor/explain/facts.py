@@ -107,7 +107,8 @@ def _wrapped_rest(lines: list[Line], index: int) -> str:
     if line.log or len(line.text) <= WRAPPED or line.text[-1] in ".:;!?" or index + 1 >= len(lines):
         return ""
     following = lines[index + 1]
-    return "" if following.log or not following.text[:1].isalnum() else " " + following.text[:16].lower()
+    text = following.text
+    return "" if following.log or not text[:1].isalnum() else " " + text[: text.find(" ", 12) % (len(text) + 1)].lower()
 
 
 def _bare(text: str) -> str:

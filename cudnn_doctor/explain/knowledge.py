@@ -75,7 +75,7 @@ _PRODUCT_LINES = frozenset({"geforce", "quadro", "tesla", "gtx", "rtx", "gt"})
 def _stems(words: str) -> list[str]:
     """Letters of which one must occur where the expression matches: the longest run of each alternative, without what
     is optional; of a GPU's name not the product line, where there is more."""
-    plain = re.sub(r"(?:\\.|\[[^]]*\]|\w)(?:[?*]|\{0)|\\[a-zA-Z]|\[[^]]*\]", " ", _needed(words))
+    plain = re.sub(r"(?:\\.|\[[^]]*\]|\w)(?:[?*]|\{0[^}]*\})|\{[^}]*\}|\\[a-zA-Z]|\[[^]]*\]", " ", _needed(words))
     plain = plain.replace("\\.", ".").lower()
     runs = (re.findall(r"[a-z0-9.\u0080-\uffff]+", part) for part in plain.split("|"))
     return list(dict.fromkeys(max(r, key=lambda run: (run not in _PRODUCT_LINES, len(run))) for r in runs if r))
