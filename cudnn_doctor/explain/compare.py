@@ -182,10 +182,14 @@ def _flavour(document: Document, cuda: Stated | None, tokens: TokenSet) -> None:
 def _system(document: Document, stated: Stated | None, tokens: TokenSet) -> str:
     said = stated.value if stated else ""
     line = stated.line if stated else -1
-    if "wsl" in said or "subsystem for linux" in said or rx(r"\bwsl ?2?\b|microsoft-standard").search(document.text):
+    text = document.text
+    wsl = "microsoft-standard" in text or ("wsl" in text and rx(r"\bwsl ?2?\b").search(text))
+    if "wsl" in said or "subsystem for linux" in said or wsl:
         tokens.add("os:wsl", line)
         return "windows"  # the driver is that of Windows
-    if said.startswith("win") or (not said and rx(r"[a-z]:\\|\.dll\b|\bps c:|nvlddmkm").search(document.text)):
+    traces = any(sign in text for sign in (".dll", "nvlddmkm", "ps c:"))
+    path = ":\\" in text and rx(r"(?<![a-z])[a-z]:\\").search(text) is not None  # no "failed:\n" of a program text
+    if said.startswith("win") or (not said and (traces or path)):
         tokens.add("os:windows", line)
         return "windows"
     if said and "mac" not in said and "os x" not in said:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from cudnn_doctor.explain import hardware, versions
 from cudnn_doctor.explain.document import WRAPPED, Document, Line
 from cudnn_doctor.explain.patterns import rx
-from cudnn_doctor.explain.signatures import Event
+from cudnn_doctor.explain.signatures import Event, occurrences
 from cudnn_doctor.explain.stated import FactLine, Stated
 
 _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
@@ -34,6 +34,7 @@ _HINT = (
     r"\((?:e\.? ?g\.?|i\.e|use (?:the )?command|if (?:compiling|the issue|any|applicable)|as opposed|for example"
     r"|optional|output of|please)[^()]{0,120}\)"
 )
+NEAR = 48  # characters around the letters in which a name lies
 _JAX_PATH = "external/org_tensorflow/"  # jaxlib is built from TensorFlow's tree, and its paths show it
 
 
@@ -50,8 +51,8 @@ def extract(document: Document, events: list[Event], lines: list[int], table: di
     ranked = _frameworks(document, events, lines, table["frameworks"])
     if ranked:
         found["framework"] = [ranked[0][1]]
-        words = next(f["words"] for f in table["frameworks"] if f["name"] == ranked[0][0])
-        found["framework_version"] = list(_framework_version(chosen, words))
+        entry = next(f for f in table["frameworks"] if f["name"] == ranked[0][0])
+        found["framework_version"] = list(_framework_version(chosen, entry))
     found["cudnn_loaded"] = [*_group(events, "run", lines), *versions.cudnn(document, chosen, events)]
     found["cudnn_built"] = list(reversed(list(_group(events, "built", lines))))
     found["cuda"] = list(versions.cuda(chosen))
@@ -156,18 +157,18 @@ def _frameworks(
 
 def _mention(entry: dict[str, Any], whole: str) -> tuple[float, int] | None:
     """The weight of the first mention by name and its place in the text; with a version it weighs more."""
-    # The letters of a name are a cheap test before its expression is compiled.
-    if not any(stem in whole for stem in entry["stems"]):
-        return None
-    match = rx(_NAMED.format(entry["words"])).search(whole)
+    # The letters of a name are a cheap test before its expression is compiled, and a place to try it at.
+    places = sorted(at for stem in entry["stems"] for at in occurrences(whole, stem))
+    tried = (rx(_NAMED.format(entry["words"])).search(whole, max(0, at - NEAR), at + NEAR) for at in places)
+    match = next((m for m in tried if m), None)
     if match is None:
         return None
     version = rx(_BETWEEN_AND_VERSION).match(whole, match.end(), whole.find("\n", match.end()) % (len(whole) + 1))
     return (2.5 if version else 1.5), match.start()
 
 
-def _framework_version(lines: list[FactLine], words: str) -> Iterator[Stated]:
-    named, version = rx(_NAMED.format(words)), rx(_BETWEEN_AND_VERSION)
+def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator[Stated]:
+    named, version = rx(_NAMED.format(entry["words"])), rx(_BETWEEN_AND_VERSION)
     seen = False
     for line, after in zip(lines, lines[1:], strict=False):  # noqa: RUF007 - itertools costs an import
         if "__version__" in line.text and rx(_PRINTED).search(line.text):
@@ -175,6 +176,7 @@ def _framework_version(lines: list[FactLine], words: str) -> Iterator[Stated]:
             if match:
                 seen = True
                 yield Stated(match[1], after.place)
+    lines = [line for line in lines if any(stem in line.text for stem in entry["stems"])]
     for line in lines:
         for name in named.finditer(line.text):
             match = version.match(line.text, name.end())

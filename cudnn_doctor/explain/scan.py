@@ -137,6 +137,16 @@ def _large(head: bytes, stream: Iterator[bytes], count: bool) -> Kept:
     return Kept(lines, middle.at, whole=False)
 
 
+def _merged(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(stretches):
+        if merged and low <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(high, merged[-1][1])
+        else:
+            merged.append((low, high))
+    return merged
+
+
 class _Middle:
     """Scans piece by piece, and keeps the hits and the last pieces."""
 
@@ -153,6 +163,8 @@ class _Middle:
         self._of_literal: dict[str, int] = {}
         self._wasted = 0  # hits that were not kept, since the expression changed
         self._changes = 0
+        self._wanted: list[tuple[int, int]] = []  # stretches of the source to keep
+        self._before = b""  # the end of the block before
         self._last = 0  # bytes of the source before the end of what was kept last
 
     def feed(self, piece: bytes) -> None:
@@ -183,9 +195,13 @@ class _Middle:
                     break
         if self._asserts:
             self._find_asserts(block, start, end)
+        if self._wanted:
+            self._cut(block, start, end)
         if self.line:
             self.line += block.count(b"\n", start, end)
         self.at += end - start
+        last = block[max(start, end - 2 * AROUND) : end]
+        self._before = last if len(last) == 2 * AROUND else (self._before + last)[-2 * AROUND :]
 
     def _find_asserts(self, block: bytes, first: int, end: int) -> None:
         sign, at = b"`", block.find(b"`", first, end)
@@ -210,13 +226,27 @@ class _Middle:
                 self._pass_over()
             return
         self._of_literal[literal] = kept + 1
-        start = max(block.rfind(b"\n", first, max(first, at - AROUND)) + 1, at - 2 * AROUND, first)
-        number = self.line + block.count(b"\n", first, start) if self.line else 0
-        before = self.at - first
-        for raw in _split(block[start : at + AROUND], number, before + start):
-            if raw.at >= self._last:
-                self.kept.append(raw)
-        self._last = max(self._last, before + min(at + AROUND, len(block)))
+        place = self.at + at - first
+        self._wanted.append((place - AROUND, place + AROUND))
+
+    def _cut(self, block: bytes, first: int, end: int) -> None:
+        """Keeps the lines around hits as far as they are read; what is to come stays wanted."""
+        text, begin, upto = self._before + block[first:end], self.at - len(self._before), self.at + end - first
+        later: list[tuple[int, int]] = []
+        for low, high in _merged(self._wanted):
+            if high > upto:
+                later.append((upto, high))
+            start, stop = max(low, self._last, begin) - begin, min(high, upto) - begin
+            if begin + start > self._last:  # from the start of that line to the end of the last one, within reason
+                start = text.rfind(b"\n", max(0, start - AROUND), start) + 1 or start
+            line_end = text.find(b"\n", stop, stop + AROUND)
+            stop = stop if text.endswith(b"\n", 0, stop) else line_end if line_end >= 0 else stop
+            start = max(start, self._last - begin)
+            if start < stop:
+                number = self.line + text.count(b"\n", 0, start) - self._before.count(b"\n") if self.line else 0
+                self.kept += _split(text[start:stop].removesuffix(b"\n"), number, begin + start)
+                self._last = begin + stop
+        self._wanted = later
 
     def _pass_over(self) -> None:
         """Stops looking for words that flood the log and are kept already, and for literals of which enough is kept."""

@@ -79,7 +79,7 @@ def find(document: Document, signatures: list[Signature]) -> list[Event]:
     flat = document.flat
     glue = len(document.lines) <= GLUE_LIMIT and bool(document.wrapped)
     for signature in signatures:
-        places = [at for anchor in signature.anchors for at in _occurrences(flat, anchor)]
+        places = [at for anchor in signature.anchors for at in occurrences(flat, anchor)]
         found = len(events)
         if signature.also and not any(word in flat for word in signature.also):
             continue
@@ -91,7 +91,8 @@ def find(document: Document, signatures: list[Signature]) -> list[Event]:
     return events
 
 
-def _occurrences(text: str, literal: str) -> list[int]:
+def occurrences(text: str, literal: str) -> list[int]:
+    """Offsets of a literal: the first ones, and some of the last of very many."""
     places: list[int] = []
     at = text.find(literal)
     while at >= 0 and len(places) < MAX_PER_ANCHOR * 2 // 3:
@@ -145,7 +146,7 @@ def _glued(document: Document, signature: Signature) -> Iterator[Event]:
     breaks = [starts[i + 1] for i in document.wrapped]
     pattern: re.Pattern[str] | None = None
     for anchor in signature.anchors:
-        for at in _occurrences(text, anchor.replace("\n", ""))[:8]:
+        for at in occurrences(text, anchor.replace("\n", ""))[:8]:
             after = bisect_right(breaks, at - BACK)
             if after == len(breaks) or breaks[after] > at + AHEAD:  # no break near
                 continue
