@@ -17,6 +17,7 @@ from cudnn_doctor.probe.frameworks import probe_frameworks
 from cudnn_doctor.probe.loader import PLAIN, resolutions, resolve
 from cudnn_doctor.probe.packages import probe_packages
 from cudnn_doctor.probe.patient import find_patient
+from tests.native.wheel import real_cudnn
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.site import patient, wheel
 from tests.probe.test_frameworks import BUILD_INFO, TF_2_17, TF_2_17_REQUIRES
@@ -304,14 +305,11 @@ def test_a_plain_dlopen_of_this_python_as_a_real_process_does_it(tmp_path: Path,
         assert bool(mine) == (case != "damaged first")
 
 
-JIT = next((Path(p) / "nvidia/cudnn_jit/lib" for p in sys.path if (Path(p) / "nvidia/cudnn_jit/lib").is_dir()), None)
-
-
-@pytest.mark.skipif(JIT is None, reason="nvidia-cudnn-jit-cu12 is not installed in this environment")
 def test_a_real_cudnn_is_found_with_its_version_and_parts() -> None:
-    who = find_patient(None, {"PYTHONPATH": str(Path(str(JIT)).parents[2])})
+    jit = real_cudnn().parent
+    who = find_patient(None, {"PYTHONPATH": str(jit.parents[2])})
     copies, _, found = look(who, {}, Path("/"))
-    (copy,) = (c for c in copies if c.directory == os.path.realpath(str(JIT)))
+    (copy,) = (c for c in copies if c.directory == os.path.realpath(jit))
     assert (copy.kind, copy.soname) == ("jit", "libcudnn.so.9")
     assert len({r.value for r in copy.version_readings}) == 1  # wheel and header agree
     mine = {r.wanted: value_or(r.real_path, "") for r in found if r.consumer == copy.real_path}
