@@ -1,7 +1,8 @@
 """The authored YAML of explain in one JSON file, so that a ticket needs no YAML reader.
 
-`knowledge/explain.json` is generated (python -m tests.explain.regenerate) and committed; a test compares it with the
-YAML it comes from. The matrix goes in as results: the compatibility rules of part 1, asked for every release and GPU.
+`knowledge/explain.json` is made when the package is built (.ci/build_hook.py) and never committed. It tells which YAML
+it was made of; where that has changed since, as in a checkout at work, or where there is no such file, the YAML itself
+is compiled. The matrix goes in as results: the compatibility rules of part 1, asked for every release and GPU.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from functools import cache
 from typing import Any
 
 # Strings, no pathlib: its import takes longer than reading the file.
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "knowledge", "explain.json")
+PACKAGE = os.path.dirname(os.path.dirname(__file__))
+FILE = os.path.join(PACKAGE, "knowledge", "explain.json")
+SOURCES = ("signatures", "statements", "causes", "facts", "ranking", "questions")
 
 
 @cache
@@ -20,20 +23,45 @@ def load() -> dict[str, Any]:
     """Signatures, statements, facts, ranking, causes, questions and the matrix's answers."""
     import json
 
-    with open(FILE, "rb") as file:
-        data: dict[str, Any] = json.load(file)
-    return data
+    try:
+        with open(FILE, "rb") as file:
+            data: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return compile_all()
+    return data if data["made_of"] == _sum() else compile_all()
+
+
+def write() -> None:
+    """Makes explain.json; for the build of the package."""
+    import json
+
+    with open(FILE, "w", encoding="utf-8") as file:
+        json.dump(compile_all(), file, ensure_ascii=False)
+
+
+def _sum() -> int:
+    """A checksum of the YAML and of this compiler."""
+    from zlib import crc32
+
+    matrix = os.path.join(PACKAGE, "compat_matrix.yaml")
+    if not os.path.exists(matrix):  # a checkout has it at the top
+        matrix = os.path.join(os.path.dirname(PACKAGE), "compat_matrix.yaml")
+    total = 0
+    for path in (*(os.path.join(PACKAGE, "knowledge", f"{name}.yaml") for name in SOURCES), matrix, __file__):
+        with open(path, "rb") as file:
+            total = crc32(file.read(), total)
+    return total
 
 
 def compile_all() -> dict[str, Any]:
-    """The content of explain.json, from the YAML. For tests and for the generator only."""
+    """The content of explain.json, from the YAML."""
     from cudnn_doctor.knowledge.load import knowledge
 
     signatures = [_signature(s) for s in knowledge("signatures")]
     says = [_signature({**s, "kind": "says"}) for s in knowledge("statements")]
     causes = {c["id"]: {k: v for k, v in c.items() if k not in ("id", "source")} for c in knowledge("causes")}
     return {
-        "generated": "by python -m tests.explain.regenerate, from the YAML files beside it and the matrix; do not edit",
+        "made_of": _sum(),
         "signatures": signatures,
         "statements": says,
         "facts": _facts(knowledge("facts")),

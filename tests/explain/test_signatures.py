@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cudnn_doctor.explain import knowledge as knowledge_module
 from cudnn_doctor.explain.document import Document, build
-from cudnn_doctor.explain.knowledge import FILE, compile_all
+from cudnn_doctor.explain.knowledge import compile_all, load
 from cudnn_doctor.explain.scan import Raw
 from cudnn_doctor.explain.signatures import Signature, find, form
 from cudnn_doctor.knowledge.load import knowledge
-from tests.explain.regenerate import text
 
 ENTRIES: list[dict[str, Any]] = [*knowledge("signatures"), *({"kind": "says", **s} for s in knowledge("statements"))]
 KINDS = {"cudnn", "fault", "cuda", "memory", "version", "loader", "arch", "driver", "process", "symptom", "noise"}
@@ -49,7 +50,15 @@ def test_ids_are_unique() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_compiled_file_is_current() -> None:
-    """python -m tests.explain.regenerate writes it."""
-    assert Path(FILE).read_text(encoding="utf-8") == text()
-    assert compile_all()["signatures"]
+def test_the_file_of_the_build_is_used_while_it_is_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = json.loads(json.dumps(compile_all()))
+    monkeypatch.setattr(knowledge_module, "FILE", str(tmp_path / "explain.json"))
+    knowledge_module.write()
+    assert json.loads((tmp_path / "explain.json").read_text(encoding="utf-8")) == compiled
+    marked = {**compiled, "ranking": "from the file"}
+    (tmp_path / "explain.json").write_text(json.dumps(marked), encoding="utf-8")
+    assert load.__wrapped__()["ranking"] == "from the file"
+    (tmp_path / "explain.json").write_text(json.dumps({**marked, "made_of": 0}), encoding="utf-8")
+    assert load.__wrapped__() == compile_all()
+    (tmp_path / "explain.json").unlink()
+    assert load.__wrapped__() == compile_all()
