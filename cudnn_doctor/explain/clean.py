@@ -33,7 +33,8 @@ _TAG = (
     r"|details|summary|samp|kbd|img|hr)(?:\s[^<>]{0,300})?/?>"
 )
 _CELL_END = r"(?i)</t[dh]>\s*<t[dh][^<>]{0,80}>"
-_CONTROL = "[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+# C0, C1 and bidirectional controls; tabs and line breaks are dealt with before.
+_CONTROL = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 _QUOTE = r"(?:>\s?)+(?!>)"
 
 _DIGITS = tuple("0123456789")
@@ -86,7 +87,7 @@ def clean(text: str) -> list[Clean]:
     if "<" in text and ">" in text:
         text = rx(_TAG).sub("", rx(_CELL_END).sub(" | ", text))
     if not text.isprintable():
-        text = rx(_CONTROL).sub("", text)
+        text = text.translate(_CONTROL)
     text = text.strip()
     if text[:1] == ">" and text[:3] != ">>>" and (match := rx(_QUOTE).match(text)):
         text = text[match.end() :].lstrip()

@@ -10,27 +10,43 @@ from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import FactLine, Stated
 
-# Cheap tests before an expression is compiled.
-_NAMES = ("tx", "gt ", "gts", "mx", "titan", "tesla", "quadro", "geforce", "nvidia ", " ti", "0ti", "jetson", "super",
-          "nvs", "grid", "agx", "dgx", "0m", "p2000", "p3000", "p4000", "p5000", "p6000", "px2", "orin")  # fmt: skip
+# How products are written, by family, each with a cheap test: the expressions are large, and a text needs few.
+_PRODUCT = r"(?<![\w-])(?:nvidia )?(?:geforce )?(?:{})(?![\w%])"
+_FAMILIES = (
+    (
+        ("tx", "gt ", "gt-", "gts", *(f"{line}{digit}" for line in ("gt", "mx") for digit in range(1, 9))),
+        r"(?:rtx|gtx|gt|gts|mx)[ -]?(?:titan(?: (?:x|xp|v|z|black))?|a?\d{3,4})"
+        r"(?:[ -]?(?:ti super|super|ti|d|m|s|mobile|max-q))?"
+        r"(?: ?(?:laptop|mobile|max-q|super|ada(?: generation)?|blackwell))?(?:(?: with)? max-q(?: design)?)?"
+        r"(?: gpu)?|[rg]tx ?\d{2} ?series|rtx pro \d{4}(?: blackwell)?|rtx a\d{3,4}|rtx \d{4} ada(?: generation)?",
+    ),
+    (
+        ("geforce ", "0m", "0ti", "0 ti", "0super", "0 super"),
+        r"(?<=geforce )\d{3,4}mx?|9[1-4]0mx?|8[1-4]0m|\d{4} ?(?:ti super|super|ti)\b",
+    ),
+    (
+        ("titan",),
+        r"(?:gtx )?titan (?:x(?: ?\(pascal\)| pascal)?|xp|v|z|black|rtx)|titan(?: rtx|xp| xp)|(?<=nvidia )titan"
+        r"|titan(?= gpu)",
+    ),
+    (
+        ("quadro", "tesla", "nvs", "grid", "nvidia ", "000"),
+        r"quadro (?:rtx )?[a-z]{0,2}\d{3,4}[a-z]{0,2}|tesla [a-z]\d{1,3}[a-z]?|nvs \d+|grid [a-z]\d+"
+        r"|(?<=nvidia )[pt]\d{3,4}|p[2-6]000",
+    ),
+    (
+        ("jetson", "agx", "dgx", "drive"),
+        r"(?:jetson )?agx (?:orin|xavier)"
+        r"|jetson (?:orin |xavier )?(?:xavier|orin|nano|nx|tx1|tx2|tk1|thor)(?: nx| nano)?"
+        r"|dgx spark|drive (?:px2|agx|orin)",
+    ),
+)
 _CODES = ("v100", "p100", "k80", "k40", "k20", "m60", "m40", "p40", "p4", "a100", "a800", "a40", "a30", "a10", "a16",
           "a6000", "a5000", "a4000", "l40", "l20", "l4", "h100", "h200", "h800", "h20", "b100", "b200", "b300", "gb10",
           "t4")  # fmt: skip
 _SERIES = ("1050", "1060", "1070", "1080", "2060", "2070", "2080", "3050", "3060", "3070", "3080", "3090", "4050",
            "4060", "4070", "4080", "4090", "5050", "5060", "5070", "5080", "5090", "1650", "1660")  # fmt: skip
 _VENDORS = ("radeon", "amd", "apple m", "intel arc", "instinct", "rx ", "rx5", "rx6", "rx7")
-_GPU = (
-    r"(?<![\w-])(?:nvidia )?(?:geforce )?(?:"
-    r"(?:rtx|gtx|gt|gts|mx)[ -]?(?:titan(?: (?:x|xp|v|z|black))?|a?\d{3,4})(?:[ -]?(?:ti super|super|ti|d|m|s|mobile"
-    r"|max-q))?(?: ?(?:laptop|mobile|max-q|super|ada(?: generation)?|blackwell))?(?:(?: with)? max-q(?: design)?)?"
-    r"(?: gpu)?|(?<=geforce )\d{3,4}mx?|9[1-4]0mx?|8[1-4]0m|[rg]tx ?\d{2} ?series|(?<=nvidia )[pt]\d{3,4}|p[2-6]000"
-    r"|rtx pro \d{4}(?: blackwell)?|rtx a\d{3,4}|rtx \d{4} ada(?: generation)?"
-    r"|(?:gtx )?titan (?:x(?: ?\(pascal\)| pascal)?|xp|v|z|black|rtx)|titan(?: rtx|xp| xp)|(?<=nvidia )titan"
-    r"|titan(?= gpu)|\d{4} ?(?:ti super|super|ti)\b"
-    r"|quadro (?:rtx )?[a-z]{0,2}\d{3,4}[a-z]{0,2}|tesla [a-z]\d{1,3}[a-z]?|nvs \d+|grid [a-z]\d+"
-    r"|(?:jetson )?agx (?:orin|xavier)|jetson (?:orin |xavier )?(?:xavier|orin|nano|nx|tx1|tx2|tk1|thor)(?: nx| nano)?"
-    r"|dgx spark|drive (?:px2|agx|orin))(?![\w%])"
-)
 _DATACENTER = (
     r"(?<![\w-])(?:nvidia |tesla )?(?:v100s?|p100|k80|k40[cm]?|k20[cmx]?|m60|m40|p40|p4|a100|a800|a40|a30|a10g?|a16"
     r"|a6000|a5000|a4000|l40s?|l20|l4|h100|h200|h800|h20|gh200|b100|b200|b300|gb200|gb300|gb10|t4)"
@@ -99,9 +115,11 @@ def _logged(line: FactLine) -> Iterator[Stated]:
 
 
 def _present(lines: list[FactLine]) -> list[tuple[list[str], str, bool]]:
-    """The expressions worth trying, each with the signs of it that occur at all: a large log holds few."""
+    """The expressions worth trying, each with the signs of it that occur at all: a large log holds few. The last of
+    each says whether the product line is named as well (not only "3090")."""
     whole = "\n".join(line.text for line in lines)
-    table = ((_NAMES, _GPU, True), (_CODES, _DATACENTER, True), (_SERIES, _SHORT, False))
+    products = ((signs, _PRODUCT.format(body), True) for signs, body in _FAMILIES)
+    table = (*products, (_CODES, _DATACENTER, True), (_SERIES, _SHORT, False))
     found = (([sign for sign in signs if sign in whole], pattern, exact) for signs, pattern, exact in table)
     return [entry for entry in found if entry[0]]
 
@@ -109,15 +127,22 @@ def _present(lines: list[FactLine]) -> list[tuple[list[str], str, bool]]:
 def _named(
     document: Document, line: FactLine, present: list[tuple[list[str], str, bool]]
 ) -> Iterator[tuple[str, int, bool]]:  # fmt: skip
-    """Names, where they begin, and whether the product line is named as well (not only "3090")."""
+    """Names, where they begin, and whether they are exact; exact ones first."""
     text = line.text
+    found: list[tuple[bool, int, int, str]] = []
     for signs, pattern, exact in present:
         if not any(sign in text for sign in signs):
             continue
         for match in rx(pattern).finditer(text):
             name = next((g for g in match.groups() if g), match[0]).strip(" -")
+            start = text.find(name, match.start())
             if len(name) >= 4 or name.upper() in document.lines[line.place].text:  # "p4", "a10" are words as well
-                yield name, text.find(name, match.start()), exact
+                found.append((not exact, start, -len(name), name))
+    end = 0
+    for short, start, _, name in sorted(found):
+        if short or start >= end:  # "gtx 1080 ti" is no "1080 ti" as well
+            end = max(end, start + len(name))
+            yield name, start, not short
 
 
 def _key(name: str) -> str:

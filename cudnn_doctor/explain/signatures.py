@@ -167,6 +167,8 @@ def _event(signature: Signature, line: int, match: re.Match[str]) -> Event:
     return Event(signature.id, signature.kind, line, groups, signature.framework, signature.call)
 
 
+_NO_WORDS = ("no", "n't", "n’t", "isn", "aren", "without", "never", "kein", "nicht", "sem", "sin", "sans", "没有",
+             "不是", "无", "なし", "ではな", "없")  # fmt: skip
 _NEGATION = (
     r"(?:\bno|\bnot|\bnot an?|\bnever|\bwithout(?: any)?|\bisn.t|\baren.t|\bkein\w*|\bnicht|\bsem|\bsin|\bsans"
     r"|没有|不是|无|なし|ではな|없)[ \n](?:\w+[ \n]){0,2}$"
@@ -188,4 +190,5 @@ def hearsay(text: str, at: int) -> bool:
 
 def negated(text: str, at: int) -> bool:
     """Whether the words before say that it is not there: "no", "without any", "not an" ..."""
-    return rx(_NEGATION).search(text[max(0, at - 40) : at]) is not None
+    before = text[max(0, at - 40) : at]
+    return any(word in before for word in _NO_WORDS) and rx(_NEGATION).search(before) is not None
