@@ -20,7 +20,6 @@ Again = Callable[[], Iterator[bytes]]  # reads a source once more
 
 MAX_EVIDENCE = 4
 QUOTE = 300  # characters of a line that are quoted
-_NEGATABLE = frozenset({"cudnn", "fault", "cuda", "memory", "loader", "arch", "driver", "process", "says"})
 
 
 def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout: float) -> dict[str, Any]:
@@ -64,9 +63,9 @@ def _explain(
     text: document.Document, machine: list[str], notes: list[str], again: dict[int, Again]
 ) -> dict[str, Any]:  # fmt: skip
     knowledge = load()
-    patterns = [_signature(s) for s in knowledge["signatures"]]
+    patterns = [signatures.Signature(*s) for s in knowledge["signatures"]]
     events = signatures.find(text, patterns)
-    events += signatures.find(_prose(text), [_signature(s) for s in knowledge["statements"]])
+    events += signatures.find(text.prose(), [signatures.Signature(*s) for s in knowledge["statements"]])
     chosen = _one_speaker(text, events)
     events = [e for e in events if e.line in chosen]
     extract = facts.extract(text, events, sorted(chosen), knowledge["facts"])
@@ -96,18 +95,6 @@ def _explain(
     }
 
 
-def _signature(entry: list[Any]) -> signatures.Signature:
-    name, kind, anchors, form, pattern, framework, call, suspected, also = entry
-    negatable = kind in _NEGATABLE
-    return signatures.Signature(name, kind, anchors, form, pattern, framework, call, negatable, also, suspected)
-
-
-def _prose(text: document.Document) -> document.Document:
-    """The same lines with a program's own output blanked: what is left was written by people."""
-    lines = [line._replace(text="") if line.log or line.code else line for line in text.lines]
-    return document.Document(lines, text.sources)
-
-
 def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set[int]:
     """Indices of the lines of the person whose error it is, and of nobody in particular.
 
@@ -135,12 +122,15 @@ def _with_machine(
     first, source = len(text.lines), len(text.sources)
     seen = signatures.find(own, patterns)
     read = facts.extract(own, seen, list(range(len(own.lines))), knowledge["facts"])
-    whole = document.Document(
-        [*text.lines, *(line._replace(source=source) for line in own.lines)], (*text.sources, "this machine")
-    )
-    filled = {k: v._replace(line=v.line + first) for k, v in read.facts.items()} | extract.facts
-    events = [*events, *(e._replace(line=e.line + first) for e in seen)]
-    return whole, events, extract._replace(facts=filled, mentioned=extract.mentioned or read.mentioned)
+    for line in own.lines:
+        line.source = source
+    for event in seen:
+        event.line += first
+    for stated in read.facts.values():
+        stated.line += first
+    extract.facts = read.facts | extract.facts
+    extract.mentioned = extract.mentioned or read.mentioned
+    return document.Document([*text.lines, *own.lines], (*text.sources, "this machine")), [*events, *seen], extract
 
 
 def _facts(text: document.Document, extract: facts.Extract) -> dict[str, str]:
@@ -191,7 +181,7 @@ def _evidence(text: document.Document, quoted: dict[int, str], numbers: dict[int
 
 
 def _unknown(knowledge: dict[str, Any]) -> dict[str, Any]:
-    nothing = rank.Candidate("insufficient-info", 0, False, "", (), "possible")
+    nothing = rank.Candidate("insufficient-info", [])
     return _shown("insufficient-info", nothing, [], {}, {}, knowledge)
 
 

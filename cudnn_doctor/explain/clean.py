@@ -6,8 +6,6 @@ off its front (stamp, rank, container) is kept as far as it says when or who.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cudnn_doctor.explain.patterns import rx
 
 # Spaces of all kinds, typographic quotes and dashes, invisible characters.
@@ -58,20 +56,15 @@ _PREFIXES = (
 )
 
 
-class Clean(NamedTuple):
-    text: str
-    prefix: str  # what was taken off, for the time and the rank
-
-
 def decode(data: bytes) -> str:
     """Text of a line in whatever encoding; bytes that are no UTF-8 become replacement characters."""
     return data.decode("utf-8", "replace")
 
 
-def clean(text: str) -> list[Clean]:
-    """The clean lines in one physical line.
+def clean(text: str) -> list[tuple[str, str]]:
+    """The clean lines in one physical line, each with what was taken off its front, for the time and the rank.
 
-    >>> [c.text for c in clean("[1,0]<stderr>:\\x1b[31mRuntimeError:&nbsp;x\\x1b[0m")]
+    >>> [text for text, _ in clean("[1,0]<stderr>:\\x1b[31mRuntimeError:&nbsp;x\\x1b[0m")]
     ['RuntimeError: x']
     """
     if "\r" in text:
@@ -100,7 +93,7 @@ def clean(text: str) -> list[Clean]:
                 prefix += match.group()
                 text = text[match.end() :].lstrip()
                 taken = True
-    return [Clean(" ".join(text.split()) if "  " in text else text, prefix)]
+    return [(" ".join(text.split()) if "  " in text else text, prefix)]
 
 
 def _entities(text: str) -> str:

@@ -137,7 +137,7 @@ def machine(
             tokens.add(f"framework:{name}", framework.line)
         if framework and name == "faster-whisper":
             tokens.add("framework:ctranslate2", framework.line)
-    if framework and extract.mentioned[:1] == ("pytorch",):
+    if framework and extract.mentioned[:1] == ["pytorch"]:
         tokens.add("framework:pytorch-alone", framework.line)
     _flavour(document, cuda, tokens)
     gpu, cc = _capability(events, facts.get("gpu"), tables)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
 
 from cudnn_doctor.explain.clean import clean, decode
 from cudnn_doctor.explain.patterns import rx
@@ -81,16 +80,21 @@ def is_code(text: str) -> bool:
 WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
 
 
-class Line(NamedTuple):
-    number: int  # 0 where lines were not counted: `at` tells the place
-    text: str
-    source: int
-    time: float | None  # seconds on a scale of its own; comparable within the document
-    level: str  # I, W, E, F or ""
-    log: bool  # printed by software, as far as its form tells
-    code: bool  # a script or pattern that only names an error
-    speaker: int  # 0 before anybody is named
-    at: int  # bytes of the source before it
+class Line:
+    """One clean line and what is known of it."""
+
+    __slots__ = ("at", "code", "level", "log", "number", "source", "speaker", "text", "time")
+
+    def __init__(self, raw: Raw, text: str, source: int, speaker: int, *, time: float | None, level: str) -> None:
+        self.number = raw.number  # 0 where lines were not counted: `at` tells the place
+        self.at = raw.at  # bytes of the source before it
+        self.text = text
+        self.source = source
+        self.speaker = speaker  # 0 before anybody is named
+        self.time = time  # seconds on a scale of its own; comparable within the document
+        self.level = level  # I, W, E, F or ""
+        self.log = is_log(text)  # printed by software, as far as its form tells
+        self.code = not self.log and is_code(text)  # a script or pattern that only names an error
 
 
 class Document:
@@ -99,15 +103,20 @@ class Document:
     def __init__(self, lines: list[Line], sources: tuple[str, ...]) -> None:
         self.lines = lines
         self.sources = sources
+        self.lowered = [line.text.lower() for line in lines]
+
+    def prose(self) -> Document:
+        """The same lines with a program's own output blanked: what is left was written by people."""
+        said = Document(self.lines, self.sources)
+        said.lowered = [
+            "" if line.log or line.code else low for line, low in zip(self.lines, self.lowered, strict=True)
+        ]
+        return said
 
     @cached_property
     def text(self) -> str:
         """Lower case, one line per line."""
         return "\n".join(self.lowered)
-
-    @cached_property
-    def lowered(self) -> list[str]:
-        return [line.text.lower() for line in self.lines]
 
     @cached_property
     def flat(self) -> str:
@@ -171,9 +180,7 @@ def _add(lines: list[Line], raws: Iterable[Raw], source: int) -> None:
             speaker, said = speakers.of(text)
             time, level = _when(said, prefix)
             clock = time if time is not None else clock
-            log = is_log(said)
-            code = not log and is_code(said)
-            lines.append(Line(raw.number, said, source, clock, level, log, code, speaker, raw.at))
+            lines.append(Line(raw, said, source, speaker, time=clock, level=level))
 
 
 def _when(text: str, prefix: str) -> tuple[float | None, str]:

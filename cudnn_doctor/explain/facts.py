@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from cudnn_doctor.explain import hardware, versions
 from cudnn_doctor.explain.document import WRAPPED, Document, Line
@@ -38,10 +38,15 @@ NEAR = 48  # characters around the letters in which a name lies
 _JAX_PATH = "external/org_tensorflow/"  # jaxlib is built from TensorFlow's tree, and its paths show it
 
 
-class Extract(NamedTuple):
-    facts: dict[str, Stated]
-    others: dict[str, tuple[Stated, ...]]  # all values stated for the same key by the same person
-    mentioned: tuple[str, ...]  # names of frameworks, most evidence first
+class Extract:
+    """What is stated."""
+
+    __slots__ = ("facts", "mentioned", "others")
+
+    def __init__(self, values: dict[str, list[Stated]], mentioned: list[str]) -> None:
+        self.facts = {key: stated[0] for key, stated in values.items() if stated}
+        self.others = values  # all values stated for the same key by the same person
+        self.mentioned = mentioned  # names of frameworks, most evidence first
 
 
 def extract(document: Document, events: list[Event], lines: list[int], table: dict[str, Any]) -> Extract:
@@ -59,8 +64,7 @@ def extract(document: Document, events: list[Event], lines: list[int], table: di
     found["driver"] = list(versions.driver(chosen))
     found["gpu"] = list(hardware.gpus(document, chosen, events))
     found["os"] = list(hardware.systems(chosen, table["systems"]))
-    facts = {key: values[0] for key, values in found.items() if values}
-    return Extract(facts, {key: tuple(values) for key, values in found.items()}, tuple(name for name, _ in ranked))
+    return Extract(found, [name for name, _ in ranked])
 
 
 def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:

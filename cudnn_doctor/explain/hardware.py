@@ -91,7 +91,7 @@ def gpus(document: Document, lines: list[FactLine], events: list[Event]) -> Iter
     signs = _present(lines)
     for line in lines:
         text = line.text
-        if "name" in text or "gpu" in text:
+        if "name" in text or ("gpu" in text and (": " in text or "found" in text)):
             yield from _logged(line)
         for name, start, exact in _named(document, line, signs):
             before, after = text[max(0, start - 32) : start], text[start + len(name) : start + len(name) + 32]

@@ -81,8 +81,9 @@ def _facts(table: dict[str, Any]) -> dict[str, Any]:
     return {"frameworks": frameworks, "systems": [{"words": s, "stems": _stems(s)} for s in table["systems"]]}
 
 
-def _needed(regex: str) -> str:
-    """The expression without lookarounds, optional groups and the brackets of the other ones."""
+def _needed(regex: str, begun: str = "") -> str:
+    """The expression without lookarounds, optional groups and the brackets of the other ones. Groups after a word of
+    the same alternative (`begun` before the expression) go as well: the word is enough."""
     at = regex.find("(") if "\\(" not in regex else re.sub(r"\\.", "__", regex).find("(")
     if at < 0:
         return regex
@@ -92,21 +93,21 @@ def _needed(regex: str) -> str:
             depth += (regex[end] == "(") - (regex[end] == ")")
         if not depth:
             break
-    inside, rest = regex[at + 1 : end], regex[end + 1 :]
-    kept = "" if inside[1:2] in "!=<" or rest[:1] in ("?", "*") else _needed(inside.removeprefix("?:"))
-    return f"{regex[:at]}{kept or ' '}{_needed(rest[1:] if rest[:1] == '?' else rest)}"
-
-
-_PRODUCT_LINES = frozenset({"geforce", "quadro", "tesla", "gtx", "rtx", "gt"})
+    inside, rest, before = regex[at + 1 : end], regex[end + 1 :], regex[:at]
+    begun = before.rsplit("|", 1)[1] if "|" in before else begun + before
+    optional = inside[1:2] in "!=<" or rest[:1] in ("?", "*")
+    dropped = optional or re.search(r"(?<![A-Za-z])[a-z]{3}", begun) is not None
+    kept = "\0" if dropped else _needed(inside.removeprefix("?:"))
+    return f"{before}{kept}{_needed(rest[1:] if rest[:1] == '?' else rest, begun)}"
 
 
 def _stems(words: str) -> list[str]:
     """Letters of which one must occur where the expression matches: the longest run of each alternative, without what
-    is optional; of a GPU's name not the product line, where there is more."""
-    plain = re.sub(r"(?:\\.|\[[^]]*\]|\w)(?:[?*]|\{0[^}]*\})|\{[^}]*\}|\\[a-zA-Z]|\[[^]]*\]", " ", _needed(words))
+    is optional."""
+    plain = re.sub(r"(?:\\.|\[[^]]*\]|[\w ])(?:[?*]|\{0[^}]*\})|\{[^}]*\}|\\[a-zA-Z]|\[[^]]*\]", "\0", _needed(words))
     plain = plain.replace("\\.", ".").lower()
-    runs = (re.findall(r"[a-z0-9.\u0080-\uffff]+", part) for part in plain.split("|"))
-    return list(dict.fromkeys(max(r, key=lambda run: (run not in _PRODUCT_LINES, len(run))) for r in runs if r))
+    runs = ([run.strip() for run in re.findall(r"[a-z0-9. \u0080-\uffff]+", part)] for part in plain.split("|"))
+    return list(dict.fromkeys(max(alternative, key=len) for alternative in runs if alternative))
 
 
 def _signature(entry: dict[str, Any]) -> list[Any]:

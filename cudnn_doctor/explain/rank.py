@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain.tokenset import Tokens
 
@@ -13,26 +14,42 @@ MAX_CAUSES = 6
 OWN_FINDING = 8  # points of a cause that a report of our own names
 
 
-class Sign(NamedTuple):
-    """Why a cause got points: the rule's reason and the lines its tokens rest on."""
+class Sign:
+    """A rule that holds: its reason and the lines its tokens rest on."""
 
-    points: int
-    because: str
-    lines: tuple[int, ...]
+    __slots__ = ("because", "decisive", "lines", "points", "role")
 
-
-class Candidate(NamedTuple):
-    cause: str
-    points: int
-    decisive: bool
-    role: str  # of the rule with the most points, where it names one
-    signs: tuple[Sign, ...]  # most points first
-    confidence: Confidence
+    def __init__(
+        self, points: int, because: str, lines: Iterable[int], *, decisive: bool = False, role: str = ""
+    ) -> None:  # fmt: skip
+        self.points = points
+        self.because = because
+        self.lines = list(lines)
+        self.decisive = decisive
+        self.role = role
 
 
-class Ranking(NamedTuple):
-    verdict: Verdict
-    candidates: tuple[Candidate, ...]
+class Candidate:
+    """A cause with its points."""
+
+    __slots__ = ("cause", "confidence", "decisive", "points", "role", "signs")
+
+    def __init__(self, cause: str, signs: list[Sign], confidence: Confidence = "possible") -> None:
+        signs.sort(key=lambda s: -s.points)
+        self.cause = cause
+        self.points = sum(s.points for s in signs)
+        self.decisive = any(s.decisive for s in signs)
+        self.role = next((s.role for s in signs if s.role), "")  # of the rule with the most points that names one
+        self.signs = [s for s in signs if s.points > 0]
+        self.confidence = confidence
+
+
+class Ranking:
+    __slots__ = ("candidates", "verdict")
+
+    def __init__(self, verdict: Verdict, candidates: list[Candidate] | None = None) -> None:
+        self.verdict = verdict
+        self.candidates = candidates or []
 
 
 def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
@@ -43,22 +60,21 @@ def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
     if not candidates and not kinds - {"kind:noise"}:
         return _quiet(tokens)
     if _foreign(tokens):
-        return Ranking("not-cudnn", ())
+        return Ranking("not-cudnn")
     if not candidates:
-        return Ranking("undetermined", ())
+        return Ranking("undetermined")
     best = candidates[0]
     kin = set(knowledge["causes"][best.cause]["kin"])
     rival = next((c.points for c in candidates[1:] if c.cause not in kin), 0)
     found = best.points >= limits["found"] and best.points - rival >= limits["margin"]
-    ordered = [
-        c._replace(confidence=_confidence(c, found and c.cause == best.cause, limits["confirmed"])) for c in candidates
-    ]
-    return Ranking("cause-found" if found else "undetermined", tuple(ordered[:MAX_CAUSES]))
+    if found:
+        best.confidence = "confirmed" if best.decisive and best.points >= limits["confirmed"] else "likely"
+    return Ranking("cause-found" if found else "undetermined", candidates[:MAX_CAUSES])
 
 
 def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
     """Candidates with more than zero points, most points first; equal ones in the order of the rules."""
-    found: dict[str, list[tuple[int, bool, str, Sign]]] = {}
+    found: dict[str, list[Sign]] = {}
     for rule in rules:
         when, either = rule.get("when", ()), rule.get("any", ())
         if not all(t in tokens for t in when) or any(t in tokens for t in rule.get("unless", ())):
@@ -66,46 +82,33 @@ def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
         present = [t for t in either if t in tokens]
         if either and not present:
             continue
-        lines = tuple(dict.fromkeys(line for t in (*when, *present) for line in tokens[t][:2]))
-        sign = Sign(rule["points"], rule["because"], lines)
-        hit = (rule["points"], rule.get("decisive", False), rule.get("role", ""), sign)
-        found.setdefault(rule["cause"], []).append(hit)
+        lines = dict.fromkeys(line for t in (*when, *present) for line in tokens[t][:2])
+        sign = Sign(
+            rule["points"], rule["because"], lines, decisive=rule.get("decisive", False), role=rule.get("role", "")
+        )
+        found.setdefault(rule["cause"], []).append(sign)
     for name, lines_of in tokens.items():
         if name.startswith("found:"):
-            sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", tuple(lines_of[:2]))
-            found.setdefault(name.removeprefix("found:"), []).append((OWN_FINDING, True, "", sign))
-    candidates = []
-    for cause, hits in found.items():
-        hits.sort(key=lambda h: -h[0])
-        total = sum(h[0] for h in hits)
-        if total > 0:
-            signs = tuple(h[3] for h in hits if h[0] > 0)
-            role = next((h[2] for h in hits if h[2]), "")
-            candidates.append(Candidate(cause, total, any(h[1] for h in hits), role, signs, "possible"))
+            sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", lines_of[:2], decisive=True)
+            found.setdefault(name.removeprefix("found:"), []).append(sign)
+    candidates = [c for cause, signs in found.items() if (c := Candidate(cause, signs)).points > 0]
     candidates.sort(key=lambda c: -c.points)
     return candidates
-
-
-def _confidence(candidate: Candidate, chosen: bool, confirmed: int) -> Confidence:
-    if not chosen:
-        return "possible"
-    return "confirmed" if candidate.decisive and candidate.points >= confirmed else "likely"
 
 
 def _quiet(tokens: Tokens) -> Ranking:
     """Nothing failed in the text: noise alone, or a complaint without any sign."""
     complaint = ("fails" in tokens or "traceback" in tokens) and "works-anyway" not in tokens
     if "kind:noise" in tokens:
-        sign = Sign(5, "this line has no effect", tuple(tokens["kind:noise"][:3]))
-        confidence: Confidence = "possible" if complaint else "confirmed"
-        noise = Candidate("harmless-noise", 5, not complaint, "noise", (sign,), confidence)
-        return Ranking("undetermined" if complaint else "no-problem", (noise,))
+        sign = Sign(5, "this line has no effect", tokens["kind:noise"][:3], decisive=not complaint, role="noise")
+        noise = Candidate("harmless-noise", [sign], "possible" if complaint else "confirmed")
+        return Ranking("undetermined" if complaint else "no-problem", [noise])
     if {"rocm", "metal", "python-error", "host-memory"} & tokens.keys():
-        return Ranking("not-cudnn", ())
+        return Ranking("not-cudnn")
     if "cudnn-named" in tokens or "gpu:named" in tokens or "opened-cuda" in tokens:
         good = "loaded-version" in tokens and not complaint
-        return Ranking("no-problem" if good else "undetermined", ())
-    return Ranking("not-cudnn", ())
+        return Ranking("no-problem" if good else "undetermined")
+    return Ranking("not-cudnn")
 
 
 def _foreign(tokens: Tokens) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 WHOLE = 1 << 20
 EDGE = 128 << 10  # bytes kept of each end of a larger source
@@ -39,18 +38,28 @@ FEW = 64  # backticks of a block that are looked at singly
 MAX_ASSERTS = 2_000  # every thread of a kernel prints one
 
 
-class Raw(NamedTuple):
-    """A line, or a piece of an overlong one, as bytes."""
+class Raw:
+    """A line, or a piece of an overlong one, as bytes.
 
-    number: int  # 0 where lines were not counted: `at` tells the place
-    data: bytes
-    at: int = 0  # bytes of the source before it
+    A plain class with slots, as all small records of this package: a NamedTuple takes longer to define than a ticket
+    takes to be read.
+    """
+
+    __slots__ = ("at", "data", "number")
+
+    def __init__(self, number: int, data: bytes, at: int = 0) -> None:
+        self.number = number  # 0 where lines were not counted: `at` tells the place
+        self.data = data
+        self.at = at  # bytes of the source before it
 
 
-class Kept(NamedTuple):
-    lines: list[Raw]
-    total_bytes: int
-    whole: bool
+class Kept:
+    __slots__ = ("lines", "total_bytes", "whole")
+
+    def __init__(self, lines: list[Raw], total_bytes: int, *, whole: bool) -> None:
+        self.lines = lines
+        self.total_bytes = total_bytes
+        self.whole = whole
 
 
 def alternatives() -> str:
@@ -68,7 +77,7 @@ def keep(pieces: Iterable[bytes], *, count: bool = True) -> Kept:
         if len(head) > WHOLE:
             return _large(bytes(head), stream, count)
     lines = list(_split(bytes(head), 1, 0))
-    return Kept(lines[:MAX_LINES], len(head), len(lines) <= MAX_LINES)
+    return Kept(lines[:MAX_LINES], len(head), whole=len(lines) <= MAX_LINES)
 
 
 def numbers(pieces: Iterable[bytes], places: Iterable[int]) -> dict[int, int]:

@@ -9,40 +9,51 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.patterns import rx
 
 BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
 MAX_PER_ANCHOR = 30  # occurrences looked at, of which the last third from the end of the document
+_NEGATABLE = frozenset({"cudnn", "fault", "cuda", "memory", "loader", "arch", "driver", "process", "says"})
 GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
 SENTENCE = "[^.\\n]"  # so written in the YAML: a character of the same sentence, see Document.said
 _SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| "
 
 
-class Signature(NamedTuple):
-    id: str
-    kind: str
-    anchors: Sequence[str]
-    form: str  # the text that the pattern runs over, an attribute of Document: flat, said or text
-    pattern: str
-    framework: str
-    call: str
-    negatable: bool  # "no out of memory" is none
-    also: Sequence[str] = ()  # one of these must occur as well
-    suspected: bool = False  # "posts say it is out of memory" is none either
+class Signature:
+    """An entry of explain.json."""
+
+    __slots__ = ("also", "anchors", "call", "form", "framework", "id", "kind", "negatable", "pattern", "suspected")
+
+    def __init__(
+        self, name: str, kind: str, anchors: Sequence[str], form: str, pattern: str, framework: str, call: str,
+        suspected: bool, also: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.id = name
+        self.kind = kind
+        self.anchors = anchors
+        self.form = form  # the text that the pattern runs over, an attribute of Document: flat, said or text
+        self.pattern = pattern
+        self.framework = framework
+        self.call = call
+        self.negatable = kind in _NEGATABLE  # "no out of memory" is none
+        self.suspected = suspected  # "posts say it is out of memory" is none either
+        self.also = also  # one of these must occur as well
 
 
-class Event(NamedTuple):
+class Event:
     """One match: which signature, on which line (index into the document), what its groups caught."""
 
-    id: str
-    kind: str
-    line: int
-    groups: dict[str, str]
-    framework: str
-    call: str
+    __slots__ = ("call", "framework", "groups", "id", "kind", "line")
+
+    def __init__(self, signature: Signature, line: int, groups: dict[str, str]) -> None:
+        self.id = signature.id
+        self.kind = signature.kind
+        self.line = line
+        self.groups = groups
+        self.framework = signature.framework
+        self.call = signature.call
 
 
 def form(pattern: str) -> str:
@@ -164,7 +175,7 @@ def _glued(document: Document, signature: Signature) -> Iterator[Event]:
 
 def _event(signature: Signature, line: int, match: re.Match[str]) -> Event:
     groups = {k.rstrip("0123456789"): v for k, v in match.groupdict().items() if v is not None}
-    return Event(signature.id, signature.kind, line, groups, signature.framework, signature.call)
+    return Event(signature, line, groups)
 
 
 _NO_WORDS = ("no", "n't", "n’t", "isn", "aren", "without", "never", "kein", "nicht", "sem", "sin", "sans", "没有",

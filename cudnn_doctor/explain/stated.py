@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 
-
-class Stated(NamedTuple):
+class Stated:
     """A value in the text's words (lower case) and the index of its line."""
 
-    value: str
-    line: int
+    __slots__ = ("line", "value")
+
+    def __init__(self, value: str, line: int) -> None:
+        self.value = value
+        self.line = line
 
 
-class FactLine(NamedTuple):
+class FactLine:
     """A lower-case line, with what belongs before it (a heading, a table's header)."""
 
-    place: int  # index of the line in the document
-    text: str
-    log: bool
+    __slots__ = ("log", "place", "text")
+
+    def __init__(self, place: int, text: str, log: bool) -> None:
+        self.place = place  # index of the line in the document
+        self.text = text
+        self.log = log
 
 
 # Words before a version that make it a wish, a demand or a rule instead of a statement.

@@ -74,7 +74,8 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
 
 def _pairs(text: str) -> Iterator[re.Match[str]]:
     """ "CUDA/cuDNN version: 10.0 / 7.6" in its spellings."""
-    if any(sign in text for sign in ("/", "and", "&", "+", ",")) and "cudnn" in text:
+    close = text.replace(" ", "")
+    if any(f"cuda{sign}cudnn" in close for sign in ("/", "and", "&", "+", ",")):
         yield from rx(_PAIR).finditer(text)
 
 

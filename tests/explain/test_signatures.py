@@ -27,7 +27,7 @@ def document(*lines: str) -> Document:
 def matches(entry: dict[str, Any], line: str) -> bool:
     anchor, also = tuple(entry["anchor"]), entry.get("also", ())
     name, kind, pattern = entry["id"], entry["kind"], entry["pattern"]
-    signature = Signature(name, kind, anchor, form(pattern), pattern, "", "", True, also)
+    signature = Signature(name, kind, anchor, form(pattern), pattern, "", "", False, also)
     return bool(find(document(*line.split("\n")), [signature]))
 
 
