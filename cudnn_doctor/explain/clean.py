@@ -77,15 +77,18 @@ def clean(text: str) -> list[tuple[str, str]]:
         text = rx(_BARE_ANSI).sub("", text)
     if "&" in text:
         text = _entities(text)
+    cells = False
     if "<" in text and ">" in text:
-        text = rx(_TAG).sub("", rx(_CELL_END).sub(" | ", text))
+        joined = rx(_CELL_END).sub(" | ", text)
+        cells = joined != text
+        text = rx(_TAG).sub("", joined)
     if not text.isprintable():
         text = text.translate(_CONTROL)
     text = text.strip()
     if text[:1] == ">" and text[:3] != ">>>" and (match := rx(_QUOTE).match(text)):
         text = text[match.end() :].lstrip()
     prefix = ""
-    taken = True
+    taken = not cells  # "CUDA | 11.2" of a table is no output of a container called CUDA
     while taken:
         taken = False
         for start, sign, pattern in _PREFIXES:

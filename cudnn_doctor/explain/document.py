@@ -29,7 +29,7 @@ _LOG_DIGIT = r"\d{4}-\d\d-\d\d[\sT]\d\d:\d\d|\d{4}\s\d\d:\d\d:\d\d\.\d+:\s[IWEF]
 _LOG_LEVEL = r"[IWEF](?:\d{4}\s\d\d:\d\d:\d\d|\s\S+\.(?:cc|cpp|h|cu):\d+\])"
 _LOG_ERROR = r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)(?:\[\d+\])?:\s"
 _LOG_OTHER = (
-    r"\[\d\d:\d\d:\d\d\]\s\S+\.(?:cc|h):\d+|#\d+\s+0x|PS\s\w:\\|C:\\[^>]{0,80}>|\w[\w.-]*@[\w.-]+:|name:\s.{1,60}\smajor:"
+    r"\[\d\d:\d\d:\d\d\]\s\S+\.(?:cc|cu|cpp|h|hpp):\d+|#\d+\s+0x|PS\s\w:\\|C:\\[^>]{0,80}>|\w[\w.-]*@[\w.-]+:|name:\s.{1,60}\smajor:"
     r"|\|\s+\d+\s"
 )
 # A script or a search pattern that holds an error's name is not the error.
@@ -39,7 +39,7 @@ _CODE_STARTS = ("if", "elif", "while", "case", "except", "assert", "raise", "cat
 _CODE = (
     r"\b(?:e?grep|rg|awk|sed|findstr|journalctl)\b[^|]{0,40}['\"|\\]|\bre\.(?:search|compile|match|findall)\("
     r"|^(?:if|elif|while|case|except|assert|raise|catch)\b.{0,120}[:{;]\s*$"
-    r"|\b(?:in|=~|contains|match)\b.{0,40}[\"'].{0,80}[\"'].{0,20}(?:then|:|\{|\]\])\s*$|\|[A-Z_]{6,}[^|]{0,40}\|"
+    r"|(?:\bin\b|=~|\bcontains\b|\bmatch\b).{0,40}[\"'].{0,80}[\"'].{0,20}(?:then|:|\{|\]\])\s*$|\|[A-Z_]{6,}[^|]{0,40}\|"
     r"|\|Failed to|assertRaises"
 )
 

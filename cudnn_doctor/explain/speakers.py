@@ -27,8 +27,8 @@ _HEADERS = (
     ("#", "", r"#{1,6} (?:Comment|Reply|Answer|Post)(?: (?:by|from|of|#|no\.?))? ?@?([\w.-]{1,40})"),
 )
 _CHAT = (
-    r"(?:\[\d\d:\d\d(?::\d\d)?(?: ?[AP]M)?\]|\d\d:\d\d(?::\d\d)?) ?<?@?([A-Za-z][\w.-]{0,39})>?: "
-    r"|<@?([A-Za-z][\w.-]{0,39})> "
+    r"(?:\[\d\d:\d\d(?::\d\d)?(?: ?[AP]M)?\]|\d\d:\d\d(?::\d\d)?) ?"
+    r"(?:<?@?([A-Za-z][\w.-]{0,39})>?: |<@?([A-Za-z][\w.-]{0,39})> )|<@?([A-Za-z][\w.-]{0,39})> "
 )
 _METOO_STARTS = (
     "same ", "me too", "+1", "seeing this", "i also", "i too", "i have", "i get", "i got", "i see", "i am ", "i face",
@@ -46,7 +46,8 @@ _NO_NAMES = frozenset({
     "tensorflow", "pytorch", "log", "logs", "error", "errors", "output", "question", "problem", "solution", "update",
     "edit", "note", "notes", "setup", "hardware", "software", "details", "summary", "description", "title", "result",
     "results", "thanks", "info", "information", "background", "what", "version", "driver", "command", "reproduce",
-    "reproduction", "context", "traceback", "screenshots", "desktop", "warning", "configuration",
+    "reproduction", "context", "traceback", "screenshots", "desktop", "warning", "configuration", "debug", "fatal",
+    "critical", "notice", "trace", "warn", "exception", "train", "main", "epoch", "step",
 })  # fmt: skip
 _SELF = frozenset({"author", "op", "reporter"})
 
@@ -64,7 +65,9 @@ class Speakers:
             return self._now, text
         first = text[0]
         if (first == "<" or ":" in text[2:4]) and (match := rx(_CHAT).match(text)):
-            return self._number((match[1] or match[2]).lower()), text[match.end() :]
+            name = next(g for g in match.groups() if g).lower()
+            if name not in _NO_NAMES:
+                return self._number(name), text[match.end() :]
         if first in "*_#-=FVDО" or "·" in text or " said" in text or " wrote" in text or " commented" in text:
             for start, word, pattern in _HEADERS:
                 if not text.startswith(start) or word not in text:
