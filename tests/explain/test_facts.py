@@ -185,7 +185,8 @@ def test_facts_of_another_person_are_not_merged_in(tmp_path: Path) -> None:
     file = tmp_path / "thread.txt"
     file.write_text(
         "**ann** commented\n\nTensorFlow 2.5.0, CUDA 11.2\n\n"
-        "E tensorflow/stream_executor/cuda/cuda_dnn.cc:328] Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR\n\n"
+        "E tensorflow/stream_executor/cuda/cuda_dnn.cc:328] Could not create cudnn handle: "
+        "CUDNN_STATUS_INTERNAL_ERROR\n\n"
         "**bob** commented\n\nI have an RTX 2070 with driver 460.91 and cuDNN 8.0.5, no error.\n"
     )
     assert answer([file])["facts"] == {"framework": "tensorflow", "framework_version": "2.5.0", "cuda": "11.2"}
@@ -210,8 +211,8 @@ def test_nvidia_smi_as_text_and_xml() -> None:
 
 
 def test_pip_list() -> None:
-    told = answer([LOGS / "pip_list.txt"])["facts"]
-    assert (told["cudnn_loaded"], told["framework"]) == ("9.19.0.56", "pytorch")
+    """Which of the frameworks in it is used it does not say."""
+    assert answer([LOGS / "pip_list.txt"])["facts"]["cudnn_loaded"] == "9.19.0.56"
 
 
 def test_conda_list(tmp_path: Path) -> None:
