@@ -162,15 +162,13 @@ def _glued(document: Document, signature: Signature) -> Iterator[Event]:
             if after == len(breaks) or breaks[after] > at + AHEAD:  # no break near
                 continue
             pattern = pattern or _spaced(signature.pattern, " ?")
-            match = pattern.search(text, max(0, at - BACK), min(len(text), at + AHEAD))
-            if match is None:
-                continue
-            line = bisect_right(starts, match.start()) - 1
-            crossed = set(range(line, bisect_right(starts, match.end() - 1) - 1))
-            broken = bool(crossed) and crossed <= set(document.wrapped)
-            if broken and _counts(document, signature, line, text, match.start()):
-                yield _event(signature, line, match)
-                return
+            for match in pattern.finditer(text, max(0, at - BACK), min(len(text), at + AHEAD)):
+                line = bisect_right(starts, match.start()) - 1
+                crossed = set(range(line, bisect_right(starts, match.end() - 1) - 1))
+                broken = bool(crossed) and crossed <= set(document.wrapped)
+                if broken and _counts(document, signature, line, text, match.start()):
+                    yield _event(signature, line, match)
+                    return
 
 
 def _event(signature: Signature, line: int, match: re.Match[str]) -> Event:

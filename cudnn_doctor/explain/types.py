@@ -1,6 +1,6 @@
 """What `explain` answers: the document of `explain --format json`, schema "cudnn-doctor/explanation/1".
 
-The work itself is done on plain data of the same form (`Document` below), because importing msgspec alone takes longer
+The work itself is done on plain data of the same form, because importing msgspec alone takes longer
 than explaining a ticket; `explain.explain` turns it into these types.
 """
 

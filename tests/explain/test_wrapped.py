@@ -1,0 +1,45 @@
+"""An error that a terminal or a mail program broke anywhere is still found, and prose is not glued into one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cudnn_doctor.explain.clean import clean
+from cudnn_doctor.explain.document import WRAPPED, build
+from cudnn_doctor.explain.scan import Raw
+from cudnn_doctor.explain.signatures import Signature, find, form
+from cudnn_doctor.knowledge.load import knowledge
+
+ENTRIES: list[dict[str, Any]] = knowledge("signatures")
+# A sentence before the example, so that the break comes where lines are long enough to be broken.
+LEAD = "2021-03-04 05:06:07.890123: and so it went on until the very end when "
+
+
+def found(entry: dict[str, Any], *lines: str) -> bool:
+    pattern = entry["pattern"]
+    signature = Signature(
+        entry["id"], entry["kind"], entry["anchor"], form(pattern), pattern, "", "", False, entry.get("also", ())
+    )
+    return bool(find(build([("test", [Raw(i + 1, n.encode()) for i, n in enumerate(lines)])]), [signature]))
+
+
+@pytest.mark.parametrize("mark", ["", "> "])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e["id"])
+def test_break_at_any_place(entry: dict[str, Any], mark: str) -> None:
+    missed = []
+    for example in (e for e in entry["examples"] if "\n" not in e):
+        for cut in range(WRAPPED, len(example)):
+            if clean(example[cut:]) != [(example[cut:].strip(), "")]:
+                continue  # the rest looks like what a launcher puts before a line: "8: cannot open"
+            if not found(entry, mark + example[:cut], mark + example[cut:]):
+                missed.append(f"{example[max(0, cut - 16) : cut]}|{example[cut : cut + 16]}")
+    assert missed == []
+
+
+def test_two_sentences_are_not_one_word() -> None:
+    entry = next(e for e in ENTRIES if e["id"] == "out-of-memory")
+    assert not found(entry, f"{LEAD} it was out of", "- memory is fine")
+    assert found(entry, f"{LEAD} it was out of", "memory")
+    assert found(entry, f"{LEAD} CUDA_ERROR_OUT_OF_MEM", "ORY: out of mem")
