@@ -15,7 +15,7 @@ from cudnn_doctor.knowledge.versions import at_least, below, numbers
 _LITTLE = 300 << 20  # bytes of free memory that are too few for a handle and its workspace
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _CUDNN_FOR = (
-    r"cudnn[^.\n]{0,60}?(?:for|built for|of) cuda[- ]?(\d{1,2}(?:\.\d)?)|cudnn-(\d{1,2}\.\d)-(?:linux|windows|osx)"
+    r"cudnn.{0,60}?(?:for|built for|of) cuda[- ]?(\d{1,2}(?:\.\d)?)|cudnn-(\d{1,2}\.\d)-(?:linux|windows|osx)"
     r"|libcudnn\d[^\n]{0,30}\+cuda(\d{1,2}\.\d)|cudnn-[\w.-]*_cuda(\d{1,2})"
 )
 _THERE = (
@@ -142,7 +142,7 @@ def machine(
     _flavour(document, cuda, tokens)
     gpu, cc = _capability(events, facts.get("gpu"), tables)
     _gpu_class(gpu, cc, tokens)
-    wheel = _wheel(framework, version, tables)
+    wheel = _wheel(framework, version, tables, by_pip=rx(r"\bpip3?\b").search(document.text) is not None)
     if cc and gpu is not None:
         _gpu_against(cc, gpu, extract, events, wheel, tables, tokens)
     _driver(facts.get("driver"), cuda, wheel, system, tables, tokens)
@@ -171,7 +171,7 @@ def _flavour(document: Document, cuda: Stated | None, tokens: TokenSet) -> None:
     """`cudnn-for-other-cuda`: the text names a cuDNN built for another CUDA than the one in use."""
     if cuda is None or not any(word in document.text for word in ("for cuda", "of cuda", "cudnn-", "+cuda")):
         return
-    for match in rx(_CUDNN_FOR).finditer(document.text):
+    for match in rx(_CUDNN_FOR).finditer(document.said):
         flavour = next(g for g in match.groups() if g)
         length = min(flavour.count("."), cuda.value.count(".")) + 1
         line = document.line_at(match.start())
@@ -248,12 +248,16 @@ def _gpu_class(gpu: Stated | None, cc: str, tokens: TokenSet) -> None:
         tokens.add("gpu:capability-3", gpu.line)
 
 
-def _wheel(framework: Stated | None, version: Stated | None, tables: dict[str, Any]) -> dict[str, Any]:
-    """What the matrix knows of the framework release: CUDA, GPUs that it does not serve."""
+def _wheel(
+    framework: Stated | None, version: Stated | None, tables: dict[str, Any], *, by_pip: bool
+) -> dict[str, Any]:  # fmt: skip
+    """What the matrix knows of the framework release: CUDA, GPUs that it does not serve. pip installs the first CUDA's
+    where nobody asks for another one."""
     if framework is None or version is None or not version.value[0].isdigit():
         return {}
     releases: dict[str, dict[str, Any]] = tables["wheels"].get(framework.value, {})
-    return releases.get(".".join(version.value.split("+")[0].split(".")[:2]), {})
+    wheel = releases.get(".".join(version.value.split("+")[0].split(".")[:2]), {})
+    return {**wheel, "cudas": wheel["cudas"][:1]} if wheel and by_pip and "+" not in version.value else wheel
 
 
 def _gpu_against(

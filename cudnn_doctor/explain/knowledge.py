@@ -160,8 +160,9 @@ def _tables() -> dict[str, Any]:
             "serves": {cc: word for cc, word in each[0].items() if all(other.get(cc) == word for other in each)},
         }
     for framework, releases in knowledge("facts")["old_wheels"].items():
-        for release, cuda in releases.items():
-            wheels[framework].setdefault(release, {"cuda": cuda, "cudas": [cuda], "serves": {}})
+        for release, cudas in releases.items():
+            known = wheels[framework].setdefault(release, {"cuda": cudas[0], "cudas": [], "serves": {}})
+            known["cudas"] = list(dict.fromkeys((*known["cudas"], *cudas)))
     return {
         "drivers": drivers,
         "gpus": {g.cc: (g.cuda_min, g.cuda_max, g.cudnn_min, g.cudnn_max) for g in matrix.gpus},
