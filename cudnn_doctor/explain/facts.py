@@ -20,8 +20,9 @@ from cudnn_doctor.explain.signatures import Event, occurrences
 from cudnn_doctor.explain.stated import FactLine, Stated
 
 _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
+# One class for all single characters: two that overlap (Unicode has spaces beyond ASCII) can be walked in 2**n ways.
 _BETWEEN = (
-    r"(?:[\s\"'`:=|(,@v\[-]|\.__version__\)?|[^\x00-\x7f]|version|c\+\+|api|gpu|ver\.?|used|is|was|release|from|pip"
+    r"(?:[\s\"'`:=|(,@v\[\-\x80-\U0010ffff]|\.__version__\)?|version|c\+\+|api|gpu|ver\.?|used|is|was|release|from|pip"
     r"|installed|nightly)*"
 )
 _BETWEEN_AND_VERSION = rf"({_BETWEEN})({_VERSION}|nightly)"
