@@ -1,7 +1,7 @@
 """No expression runs away, whatever stands around the words that it looks for.
 
 The case that did: UTF-16 read at an odd byte is full of spaces beyond ASCII, which two alternatives of one repeated
-group both matched. The texts run in a child that is ended when it takes minutes: a hang is a failure, no time is judged.
+group both matched. The texts run in a child that is ended when it takes minutes: a hang fails, no time is judged.
 """
 
 from __future__ import annotations
