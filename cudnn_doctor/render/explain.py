@@ -173,7 +173,8 @@ def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
     from cudnn_doctor.render import md
 
     causes, found = document["causes"], document["verdict"] == "cause-found"
-    head = _HEADS[document["verdict"]][1].capitalize() if not found else f"Cause ({causes[0]['confidence']})"
+    head = f"Cause ({causes[0]['confidence']})" if found else _HEADS[document["verdict"]][1]
+    head = head.capitalize().replace("cudnn", "cuDNN")
     yield f"**{md.text(head)}:** {md.text(document['summary'])}"
     if found:
         best = causes[0]
@@ -191,7 +192,8 @@ def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
     elif any(c["points"] for c in causes):
         yield from ("", "Possible, best first:", "")
         for cause in causes:
-            yield f"- {md.text(cause['title'])} ({md.code(cause['cause'])})"
+            lines = (f"; {md.text(_place(e))}: {md.code(_quoted(e))}" for e in cause["evidence"][:1])
+            yield f"- {md.text(cause['title'])} ({md.code(cause['cause'])}){''.join(lines)}"
     if document["questions"]:
         yield from ("", "To be sure, please tell:" if found else "Please tell:", "")
         for number, question in enumerate(document["questions"], 1):
