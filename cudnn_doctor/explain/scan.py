@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 WHOLE = 1 << 20
-EDGE = 128 << 10  # bytes kept of each end of a larger source
+EDGE = 64 << 10  # bytes kept of each end of a larger source
 LINE = 8 << 10  # longest piece of one line that is kept
 MAX_LINES = 60_000  # of one source
 AROUND = 800  # bytes kept before and after a hit
 KEY = 48  # bytes that make two hits the same
 SAME_HITS = 4  # kept hits with the same words: a log repeats itself
-LITERAL_HITS = 8  # kept hits of one literal; enough of it is known then
+LITERAL_HITS = 6  # kept hits of one literal; enough of it is known then
 PATIENCE = 3_000  # hits for nothing; then what floods the log is passed over, which costs a new expression
 MAX_CHANGES = 40  # of the expression
 MAX_WORDS = 3_000  # different words after literals that are counted
