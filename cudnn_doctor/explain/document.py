@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
@@ -127,7 +128,7 @@ class Document:
     def said(self) -> str:
         """`text` in which a line break ends every sentence and nothing else: same offsets. A dot inside a version ends
         none, nor does a line break before a letter (text wrapped by hand)."""
-        return rx(r"\n(?=[^\W\d_])").sub(" ", rx(r"\.(?!\w)").sub("\n", self.text))
+        return re.sub(r"\n(?=[^\W\d_])", " ", rx(r"\.(?!\w)").sub("\n", self.text))
 
     @cached_property
     def starts(self) -> list[int]:

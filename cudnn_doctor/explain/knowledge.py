@@ -123,6 +123,7 @@ def _signature(entry: dict[str, Any]) -> list[Any]:
         entry.get("call", ""),
         entry.get("hearsay", entry["kind"] in _SUSPECTED),
         entry.get("also", ()),
+        entry.get("success", False),
     ]
 
 

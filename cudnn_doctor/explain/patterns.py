@@ -8,5 +8,5 @@ from functools import cache
 
 @cache
 def rx(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """The compiled pattern."""
-    return re.compile(pattern, flags)
+    """The compiled pattern. Letters are ASCII's: Chinese and Japanese put no space around "cuDNN"."""
+    return re.compile(pattern, flags | re.ASCII)

@@ -24,11 +24,13 @@ _SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| "
 class Signature:
     """An entry of explain.json."""
 
-    __slots__ = ("also", "anchors", "call", "form", "framework", "id", "kind", "negatable", "pattern", "suspected")
+    __slots__ = (
+        "also", "anchors", "call", "form", "framework", "id", "kind", "negatable", "pattern", "success", "suspected",
+    )  # fmt: skip
 
     def __init__(
         self, name: str, kind: str, anchors: Sequence[str], form: str, pattern: str, framework: str, call: str,
-        suspected: bool, also: Sequence[str],
+        suspected: bool, also: Sequence[str], success: bool = False,
     ) -> None:  # fmt: skip
         self.id = name
         self.kind = kind
@@ -40,6 +42,7 @@ class Signature:
         self.negatable = kind in _NEGATABLE  # "no out of memory" is none
         self.suspected = suspected  # "posts say it is out of memory" is none either
         self.also = also  # one of these must occur as well
+        self.success = success  # it says that something works; "does not work as well" is the contrary
 
 
 class Event:
@@ -69,7 +72,7 @@ def form(pattern: str) -> str:
 def _compiled(signature: Signature) -> re.Pattern[str]:
     if signature.form == "text":
         return _spaced(signature.pattern, r"[ \n]")
-    return re.compile(signature.pattern.replace(SENTENCE, "."))
+    return rx(signature.pattern.replace(SENTENCE, "."))
 
 
 def _spaced(pattern: str, between: str) -> re.Pattern[str]:
@@ -81,7 +84,7 @@ def _spaced(pattern: str, between: str) -> re.Pattern[str]:
             return between
         return other.replace(" ", " \\n") if other[0] == "[" else other
 
-    return re.compile(rx(_SPACE).sub(spaced, pattern), re.MULTILINE)
+    return rx(rx(_SPACE).sub(spaced, pattern), re.MULTILINE)
 
 
 def find(document: Document, signatures: list[Signature]) -> list[Event]:
@@ -127,7 +130,8 @@ def _matches(document: Document, signature: Signature, places: list[int]) -> Ite
             if after == len(places) or places[after] >= match.end():
                 continue
             line = document.line_at(match.start())
-            if _counts(document, signature, line, document.text, match.start()):
+            undone = signature.success and _undone(document.flat[max(0, match.start() - 16) : match.end()])
+            if not undone and _counts(document, signature, line, document.text, match.start()):
                 yield _event(signature, line, match)
 
 
@@ -195,6 +199,16 @@ _HEARSAY = (
 def hearsay(text: str, at: int) -> bool:
     """Whether the sentence before reports what others say or what one suspects."""
     return rx(_HEARSAY).search(text[max(0, at - 120) : at]) is not None
+
+
+_UNDONE = (
+    r"(?:n.t|\bnot|\bnever|\bno longer|\bnicht|não|\bno|\bne|\bpas) (?:\w+ ){0,2}(?:work|help|run|fix|solv|go\b|läuf"
+    r"|funktion|geht|ajud|funciona|roda|marche)|没用|不行|不管用|无效|没有(?:用|解决|效果)|ダメ|効果な"
+)
+
+
+def _undone(text: str) -> bool:
+    return rx(_UNDONE).search(text) is not None
 
 
 def negated(text: str, at: int) -> bool:

@@ -13,15 +13,15 @@ from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated
 _LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
 _NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?![\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
 _CUDA = (
-    r"(?<![\w+./:-])cuda(?:[ _-]?(?:toolkit|tookit|version|runtime|ver\b|sdk|driver version|lib(?:rary)?|libraries"
-    r"|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
+    r"(?<![\w./:-])(?<!\d\+)cuda(?:[ _-]?(?:toolkit|tookit|version|runtime|ver\b|sdk|driver version|lib(?:rary)?"
+    r"|libraries|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
     + _LINK + _NUMBER
 )  # fmt: skip
-_CUDA_SHORT = r"(?<![\w+./:-])cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)"
+_CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)"
 _ONLY_WITH = r"\W{0,2}(?:에서만|でのみ|でしか|才|only|or (?:newer|later|higher|above)|이상|以上|\+)"
 _CUDNN = (
-    r"(?<![\w+./-])(?:lib)?cu ?dnn(?:[ _-]?(?:version|lib(?:rary)?|runtime|ver\b|sdk|release))*[\s:=|(\"'`v,-]{0,6}"
-    + _LINK + r"(\d{1,2}(?:\.\d{1,3}){1,3}|\d{4,5}(?!\d)|[3-9](?![\d.,]?\d))"
+    r"(?<![\w./-])(?<!\d\+)(?:lib)?cu ?dnn(?:[ _-]?(?:version|lib(?:rary)?|runtime|ver\b|sdk|release))*"
+    r"[\s:=|(\"'`v,-]{0,6}" + _LINK + r"(\d{1,2}(?:\.\d{1,3}){1,3}|\d{4,5}(?!\d)|[3-9](?![\d.,]?\d))"
 )  # fmt: skip
 _BUILT_FOR = r"(?:compiled|built|build) (?:with|against|for)[^.;,|]{0,28}$"
 _PAIR = (
@@ -41,11 +41,12 @@ _DRIVER_WORDS = ("driver", "nvidia", "kernel", "treiber", "驱动", "ドライ�
 _DRIVER = (
     r"(?:driver|treiber|drivers|驱动|ドライバー?|драйвер|드라이버|pilote)"
     r"(?: ?(?:version|versions|ver\.|版本|is|was|no\.?))*[\s:=|(\"'`v,)-]{0,6}"
-    r"(?:nvidia |now |currently |here |\w{2,9} (?=\d{3}\.\d))?r?(\d{3}(?:\.\d{1,3}){0,2})(?! ?(?:mb|gb|mib|gib))"
+    r"(?:nvidia |now |currently |here |[^\s\d]{2,9} (?=\d{3}\.\d))?r?(\d{3}(?:\.\d{1,3}){0,2})(?! ?(?:mb|gb|mib|gib))"
 )
 _DRIVER_OTHER = (
     r"nvidia-smi:? (\d{3}(?:\.\d+){1,2})|kernel module\s+(\d{3}(?:\.\d+){1,2})"
-    r"|kernel reported version is: (\d{3}(?:\.\d+){1,2})|nvidia-driver-(\d{3})|nvidia (\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
+    r"|kernel reported version is: (\d{3}(?:\.\d+){1,2})|nvidia-(?:driver-)?(\d{3})(?!\d|\.\d)"
+    r"|nvidia (\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
     r"|(?<![\d.])(\d{3}\.\d{2,3}(?:\.\d{2})?) (?:nvidia |studio |game[- ]ready |gpu )?drivers?\b"
     r"|kernel version (\d{3}(?:\.\d+){1,2}) does not match|<driver_version>(\d{3}(?:\.\d+){1,2})<"
 )

@@ -27,7 +27,7 @@ def document(*lines: str) -> Document:
 def matches(entry: dict[str, Any], line: str) -> bool:
     anchor, also = tuple(entry["anchor"]), entry.get("also", ())
     name, kind, pattern = entry["id"], entry["kind"], entry["pattern"]
-    signature = Signature(name, kind, anchor, form(pattern), pattern, "", "", False, also)
+    signature = Signature(name, kind, anchor, form(pattern), pattern, "", "", False, also, entry.get("success", False))
     return bool(find(document(*line.split("\n")), [signature]))
 
 
