@@ -20,6 +20,8 @@ Again = Callable[[], Iterator[bytes]]  # reads a source once more
 
 MAX_EVIDENCE = 4
 QUOTE = 300  # characters of a line that are quoted
+OURS = 200  # bytes within which a document of cudnn-doctor names its schema
+BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
 
 
 def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout: float) -> dict[str, Any]:
@@ -33,10 +35,10 @@ def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout:
     for stream in sources.open_sources([os.fspath(s) for s in given], deadline, notes):
         kept = scan.keep(stream.pieces, count=stream.again is None)
         total += kept.total_bytes
-        if kept.lines and kept.lines[0].data.lstrip().startswith(b"{") and _is_ours(kept.lines):
+        if kept.data.lstrip(BLANK)[:1] == b"{" and b'"cudnn-doctor/' in kept.data[:OURS]:
             from cudnn_doctor.explain.machine import from_document
 
-            machine += from_document(stream.name, kept.lines, notes)
+            machine += from_document(stream.name, kept.data, notes)
             continue
         if stream.again is not None:
             again[len(read)] = stream.again
@@ -53,10 +55,6 @@ def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout:
 
         machine += from_snapshot(snapshot)
     return _explain(document.build(read), machine, notes, again)
-
-
-def _is_ours(lines: list[scan.Raw]) -> bool:
-    return any(b'"cudnn-doctor/' in line.data for line in lines[:3])
 
 
 def _explain(

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain.errors import InputError
-from cudnn_doctor.explain.scan import Raw
 
 if TYPE_CHECKING:
     from cudnn_doctor.model import Snapshot
 
 
-def from_document(name: str, lines: list[Raw], notes: list[str]) -> list[str]:
+def from_document(name: str, text: bytes, notes: list[str]) -> list[str]:
     """Lines from a report or snapshot file of cudnn-doctor.
 
     Raises:
@@ -25,8 +24,8 @@ def from_document(name: str, lines: list[Raw], notes: list[str]) -> list[str]:
     import json
 
     try:
-        data = json.loads(b"\n".join(line.data for line in lines))
-    except ValueError as e:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as e:
         raise InputError(f"{name} looks like a cudnn-doctor document and is no valid JSON: {e}") from None
     if not isinstance(data, dict):
         raise InputError(f"{name} looks like a cudnn-doctor document and is none")

@@ -54,12 +54,13 @@ class Raw:
 
 
 class Kept:
-    __slots__ = ("lines", "total_bytes", "whole")
+    __slots__ = ("data", "lines", "total_bytes", "whole")
 
-    def __init__(self, lines: list[Raw], total_bytes: int, *, whole: bool) -> None:
+    def __init__(self, lines: list[Raw], total_bytes: int, *, whole: bool, data: bytes = b"") -> None:
         self.lines = lines
         self.total_bytes = total_bytes
         self.whole = whole
+        self.data = data  # all of a source that is kept whole, uncut
 
 
 def alternatives() -> str:
@@ -76,8 +77,9 @@ def keep(pieces: Iterable[bytes], *, count: bool = True) -> Kept:
         head += piece
         if len(head) > WHOLE:
             return _large(bytes(head), stream, count)
-    lines = list(_split(bytes(head), 1, 0))
-    return Kept(lines[:MAX_LINES], len(head), whole=len(lines) <= MAX_LINES)
+    data = bytes(head)
+    lines = list(_split(data, 1, 0))
+    return Kept(lines[:MAX_LINES], len(data), whole=len(lines) <= MAX_LINES, data=data)
 
 
 def numbers(pieces: Iterable[bytes], places: Iterable[int]) -> dict[int, int]:

@@ -76,6 +76,14 @@ def test_own_report_beside_a_log_brings_its_problems(tmp_path: Path) -> None:
     assert all(c["cause"] != "driver-too-old" for c in told["causes"])
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_own_report_may_be_one_long_line(tmp_path: Path, indent: int | None) -> None:
+    finding = {"code": "CD321", "title": "x" * 200, "status": "problem", "causes": ["cudnn-shadowed"]}
+    text = json.dumps({"schema": "cudnn-doctor/report/1", "findings": [finding] * 100}, indent=indent)
+    told = answer([write(tmp_path, "a.log", MAPPING), write(tmp_path, "r.json", text)])
+    assert told["causes"][0]["cause"] == "cudnn-shadowed"
+
+
 def test_document_that_only_claims_to_be_ours_is_named(tmp_path: Path) -> None:
     broken = write(tmp_path, "x.json", '{"schema": "cudnn-doctor/report/1", ')
     with pytest.raises(InputError, match="looks like a cudnn-doctor document and is no valid JSON"):
