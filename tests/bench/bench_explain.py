@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from cudnn_doctor.explain.knowledge import write
 from cudnn_doctor.explain.scan import alternatives
 
 HERE = Path(__file__).parents[1] / "explain"
@@ -119,6 +120,7 @@ def main(arguments: list[str]) -> int:
     """Both measures."""
     folder = Path(arguments[0] if arguments else tempfile.gettempdir())
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    write()  # and what the build makes of the YAML
     met = [tickets(), large(folder)]
     return int(not all(met))
 
