@@ -140,6 +140,7 @@ def machine(
     if framework and extract.mentioned[:1] == ["pytorch"]:
         tokens.add("framework:pytorch-alone", framework.line)
     _flavour(document, cuda, tokens)
+    _served_by_torch(document, events, tokens)
     gpu, cc = _capability(events, facts.get("gpu"), tables)
     _gpu_class(gpu, cc, tokens)
     wheel = _wheel(framework, version, tables, by_pip=rx(r"\bpip3?\b").search(document.text) is not None)
@@ -225,6 +226,22 @@ def _capability(events: list[Event], gpu: Stated | None, tables: dict[str, Any])
     return gpu, ""
 
 
+def _served_by_torch(document: Document, events: list[Event], tokens: TokenSet) -> None:
+    """`torch-cc-older`, `torch-cc-newer`: PyTorch lists what it is built for, and code for this GPU is not of it. In
+    between it only warns: code for 8.0 runs on 8.7."""
+    for event in events:
+        if event.id != "torch-cc-list":
+            continue
+        own = numbers(event.groups["cc"])
+        after = document.text[document.starts[event.line] :][:2500]
+        listed = [numbers(m) for m in rx(r"- (\d{1,2}\.\d) which supports").findall(after)]
+        if shown := rx(r"was built for: (\d[\d., ]+\d)").search(after):
+            listed += [numbers(n) for n in rx(r"\d+\.\d").findall(shown[1])]
+        least, most = (min(listed), max(listed)) if listed else ((7, 5), (9, 0))
+        if own < least or own[0] > most[0]:
+            tokens.add("torch-cc-older" if own < least else "torch-cc-newer", event.line)
+
+
 def _gpu_class(gpu: Stated | None, cc: str, tokens: TokenSet) -> None:
     if gpu is None or rx(_OTHER_VENDOR).search(gpu.value):
         return
@@ -242,8 +259,11 @@ def _gpu_class(gpu: Stated | None, cc: str, tokens: TokenSet) -> None:
         tokens.add("gpu:turing-or-later-consumer", gpu.line)
     if numbers(cc) >= (8, 0):
         tokens.add("gpu:recent", gpu.line)
-    if numbers(cc) < (5, 0):
-        tokens.add("gpu:old", gpu.line)
+    tokens.add("gpu:old" if numbers(cc) < (5, 0) else "gpu:since-maxwell", gpu.line)
+    if (5, 0) <= numbers(cc) < (7, 5):
+        tokens.add("gpu:fading", gpu.line)
+    if numbers(cc) < (3, 0):
+        tokens.add("gpu:before-cudnn", gpu.line)
     if numbers(cc)[0] == 3:
         tokens.add("gpu:capability-3", gpu.line)
 

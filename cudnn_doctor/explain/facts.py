@@ -17,7 +17,7 @@ from cudnn_doctor.explain import hardware, versions
 from cudnn_doctor.explain.document import WRAPPED, Document, Line
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event, occurrences
-from cudnn_doctor.explain.stated import FactLine, Stated
+from cudnn_doctor.explain.stated import FactLine, Stated, upgraded
 
 _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
 # One class for all single characters: two that overlap (Unicode has spaces beyond ASCII) can be walked in 2**n ways.
@@ -153,6 +153,8 @@ def _frameworks(
         own = [e.line for e in spoken if e.framework == name]
         mention = _mention(entry, whole)
         score = 3.0 * len(signs) + 2 * bool(own) + (mention[0] if mention else 0)
+        if name == "tensorflow" and score == 2 and "jax" in whole:  # what it prints, XLA prints for JAX
+            score = 1.0
         if not score:
             continue
         places = [line_at(whole.index(s)) for s in signs[:1]]
@@ -177,10 +179,12 @@ def _mention(entry: dict[str, Any], whole: str) -> tuple[float, int] | None:
 def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator[Stated]:
     named, version = rx(_NAMED.format(entry["words"])), rx(_BETWEEN_AND_VERSION)
     seen = False
-    for line, after in zip(lines, lines[1:], strict=False):  # noqa: RUF007 - itertools costs an import
+    for index, line in enumerate(lines):
         if "__version__" in line.text and rx(_PRINTED).search(line.text):
-            match = rx(rf"\W{{0,3}}({_VERSION})").match(after.text)
-            if match:
+            # Importing it may log before the version is printed.
+            after = next((n for n in lines[index + 1 : index + 16] if not n.log), None)
+            match = after and rx(rf"\W{{0,3}}({_VERSION})").match(after.text)
+            if after and match:
                 seen = True
                 yield Stated(match[1], after.place)
     lines = [line for line in lines if any(stem in line.text for stem in entry["stems"])]
@@ -189,7 +193,7 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
             match = version.match(line.text, name.end())
             if match and not rx(_OTHER_SUBJECT).search(line.text[name.start() : match.start(2)].split(":")[0]):
                 seen = True
-                yield Stated(match[2], line.place)
+                yield Stated(upgraded(line.text, name.start(), match.start(2), match[2]), line.place)
     if seen:
         return
     loose = rx(r"[- =:]{0,2}(\d{1,2}(?:\.\d+)?)(?![\d.])")

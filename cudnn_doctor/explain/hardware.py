@@ -31,7 +31,7 @@ _FAMILIES = (
     ),
     (
         ("quadro", "tesla", "nvs", "grid", "nvidia ", "000"),
-        r"quadro (?:rtx )?[a-z]{0,2}\d{3,4}[a-z]{0,2}|tesla [a-z]\d{1,3}[a-z]?|nvs \d+|grid [a-z]\d+"
+        r"quadro (?:rtx )?[a-z]{0,2}\d{3,4}[a-z]{0,2}|tesla [a-z]\d{1,4}[a-z]?|nvs \d+|grid [a-z]\d+"
         r"|(?<=nvidia )[pt]\d{3,4}|p[2-6]000",
     ),
     (

@@ -121,7 +121,7 @@ def _signature(entry: dict[str, Any]) -> list[Any]:
         entry["pattern"],
         entry.get("framework", ""),
         entry.get("call", ""),
-        entry.get("hearsay", entry["kind"] in _SUSPECTED),
+        entry.get("hearsay", entry["kind"] in _SUSPECTED or entry.get("success", False)),
         entry.get("also", ()),
         entry.get("success", False),
     ]
@@ -164,10 +164,11 @@ def _tables() -> dict[str, Any]:
         for release, cudas in releases.items():
             known = wheels[framework].setdefault(release, {"cuda": cudas[0], "cudas": [], "serves": {}})
             known["cudas"] = list(dict.fromkeys((*known["cudas"], *cudas)))
+    old = ("2.0", knowledge("facts")["before_cudnn"])
     return {
         "drivers": drivers,
         "gpus": {g.cc: (g.cuda_min, g.cuda_max, g.cudnn_min, g.cudnn_max) for g in matrix.gpus},
-        "gpu_names": [(r.cc, r.regex, _stems(r.regex)) for r in matrix.gpu_names],
+        "gpu_names": [(cc, regex, _stems(regex)) for cc, regex in (*((r.cc, r.regex) for r in matrix.gpu_names), old)],
         "wheels": wheels,
         "newest": {"cuda": matrix.cuda[-1].cuda, "cudnn": matrix.newest_cudnn()},
     }

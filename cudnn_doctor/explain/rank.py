@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain.tokenset import Tokens
@@ -54,7 +54,7 @@ class Ranking:
 
 def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
     """The verdict and the causes in order."""
-    candidates = _points(tokens, knowledge["ranking"]["rules"])
+    candidates = _points(tokens, knowledge["ranking"]["rules"], knowledge["causes"])
     limits = knowledge["ranking"]
     kinds = {sign for sign in tokens if sign.startswith("kind:")}
     if not candidates and not kinds - {"kind:noise"}:
@@ -72,7 +72,7 @@ def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
     return Ranking("cause-found" if found else "undetermined", candidates[:MAX_CAUSES])
 
 
-def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
+def _points(tokens: Tokens, rules: list[dict[str, Any]], causes: Collection[str]) -> list[Candidate]:
     """Candidates with more than zero points, most points first; equal ones in the order of the rules."""
     found: dict[str, list[Sign]] = {}
     for rule in rules:
@@ -88,7 +88,7 @@ def _points(tokens: Tokens, rules: list[dict[str, Any]]) -> list[Candidate]:
         )
         found.setdefault(rule["cause"], []).append(sign)
     for name, lines_of in tokens.items():
-        if name.startswith("found:"):
+        if name.startswith("found:") and name.removeprefix("found:") in causes:  # else of another release, or damaged
             sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", lines_of[:2], decisive=True)
             found.setdefault(name.removeprefix("found:"), []).append(sign)
     candidates = [c for cause, signs in found.items() if (c := Candidate(cause, signs)).points > 0]

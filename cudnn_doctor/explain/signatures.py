@@ -188,17 +188,18 @@ _NEGATION = (
 )
 
 
-# People write what they read or suspect: "posts say that the memory is full", "could it be the watchdog?"
+# People write what they read or suspect: "posts say that the memory is full", "could it be the watchdog?" But
+# "as others do, I reduced it" tells what was done.
 _HEARSAY = (
     r"\b(?:posts?|threads?|people|someone|others|google|stack ?overflow|answers?|internet|forums?|read|suggest\w*|says?"
-    r"|said|supposedly|maybe|perhaps|suspect|could it|might|whether|guess|think|asked if|looks like)\b"
-    r"(?:[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,90}$"
+    r"|said|supposedly|maybe|perhaps|suspect|could (?:it|this|that)|might|whether|guess|think|asked if|looks like|idea"
+    r"|theory|wonder\w*|generally|usually)\b(?:(?!, (?:i|we) )[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,130}$"
 )
 
 
 def hearsay(text: str, at: int) -> bool:
     """Whether the sentence before reports what others say or what one suspects."""
-    return rx(_HEARSAY).search(text[max(0, at - 120) : at]) is not None
+    return rx(_HEARSAY).search(text[max(0, at - 160) : at]) is not None
 
 
 _UNDONE = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cudnn_doctor.explain.patterns import rx
+
 
 class Stated:
     """A value in the text's words (lower case) and the index of its line."""
@@ -30,3 +32,14 @@ NOT_STATED = (
     r"|supports?(?: cuda)?|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"
     r"|instead of|which has|works with|recommends?|should (?:be|use)|documentation|latest is|minimum)[^.;,|]{0,28}$"
 )
+
+
+_FROM = r"(?:updat|upgrad|mov|migrat|switch|went)\w* (?:(?!back|down)[\w-]+ ){0,3}from "
+_TO = r" (?:in)?to (?:[a-z]+[ -]?){0,2}?v?(\d[\d.]*\d)"
+
+
+def upgraded(text: str, start: int, at: int, value: str) -> str:
+    """The value stated at `at`, or in "updated from 1.7.1 to 1.8.0" the one it was changed to. Going back is another
+    matter: what was given up is what failed."""
+    to = text.startswith((" to ", " into "), at + len(value)) and rx(_TO).match(text, at + len(value))
+    return to[1] if to and rx(_FROM).search(text[max(0, start - 48) : at]) else value

@@ -72,7 +72,7 @@ def status_of(event: Event) -> str:
     """The cuDNN status that an event names, in one spelling for all majors; "" when it names none."""
     text = event.groups.get("status", "")
     for name, pattern in _STATUS_WORDS:
-        if text and rx(rf"(?:cudnn[_ ]status[_ ])?(?:{pattern})").match(text):
+        if text and rx(rf"(?:cudnn[_ ]?status[_ ]?)?(?:{pattern})").match(text):
             return name
     code = event.groups.get("code", "")
     if event.kind != "cudnn" or not code.isdigit():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event
-from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated
+from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated, upgraded
 
 _LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
 _NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?![\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
@@ -64,7 +64,7 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
                 yield Stated(match[1], line.place)
         for match in rx(_CUDA).finditer(text):
             if _says_cuda(text, match.start(), match.end(), match[0], match[1]):
-                yield Stated(match[1], line.place)
+                yield Stated(upgraded(text, match.start(), match.start(1), match[1]), line.place)
         if text.startswith(("cudatoolkit", "cuda-version")) and (listed := rx(_CONDA).match(text)):
             yield Stated(listed[2], line.place)
         if "nvidia/cuda:" in text and (image := rx(_IMAGE).search(text)):
@@ -137,7 +137,7 @@ def _cudnn_on(line: FactLine) -> Iterator[Stated]:
         before = text[max(0, match.start() - 48) : match.start()]
         demanded = rx(NOT_STATED).search(before) or rx(_BUILT_FOR).search(before)
         if not demanded and not text.startswith(_NEWER, match.end()):
-            yield Stated(match[1], index)
+            yield Stated(upgraded(text, match.start(), match.start(1), match[1]), index)
 
 
 def driver(lines: list[FactLine]) -> Iterator[Stated]:
@@ -153,7 +153,7 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
             before = text[max(0, match.start() - 48) : match.start()]
             if not 160 <= int(match[1][:3]) <= 799 or rx(NOT_STATED).search(before):
                 continue
-            stated = Stated(_unpadded(match[1]), line.place)
+            stated = Stated(_unpadded(upgraded(text, match.start(), match.start(1), match[1])), line.place)
             if "insufficient" in before:
                 later.append(stated)
             else:
