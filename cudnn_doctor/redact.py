@@ -20,6 +20,7 @@ import msgspec
 from cudnn_doctor import redact_patterns as p
 from cudnn_doctor.model import Base, Evidence, Host, Known, Report
 from cudnn_doctor.probe.environment import ALLOWED
+from cudnn_doctor.redact_search import Signed, fold
 
 S = TypeVar("S", bound=msgspec.Struct)
 Kind = Literal["user", "home", "host", "email", "address", "mac", "uuid", "serial", "secret", "environment"]
@@ -142,7 +143,7 @@ class Redactor:
             for value in node:
                 self.learn(value)
         elif isinstance(node, msgspec.Struct):
-            if isinstance(node, Known) and isinstance(node.value, str) and p.QUAD.fullmatch(node.value):
+            if isinstance(node, Known) and isinstance(node.value, str) and p.QUAD.pattern.fullmatch(node.value):
                 self._versions.add(node.value)  # no fact of a snapshot is an address
             for name in node.__struct_fields__:
                 value = getattr(node, name)
@@ -186,21 +187,22 @@ class Redactor:
         return self._known_names(text)
 
     def log(self, text: str) -> str:
-        """A log: `text`, and lines of an `env` dump whose variable is not on the allow-list lose their value."""
+        """A log that was learned: `text`, and lines of an `env` dump whose variable is not on the allow-list lose their
+        value."""
 
         def line(m: re.Match[str]) -> str:
             keep = m[2] in ALLOWED or p.HARMLESS_VALUE.fullmatch(m[3])
             return m[0] if keep else f"{m[1]}{m[2]}={self._replaced('environment', m[3], REMOVED)}"
 
-        self.learn(text)
         return self.text(p.ENV_LINE.sub(line, text))
 
     # ------------------------------------------------------------ passes, in the order of what must not be torn
 
     @cached_property
-    def _passes(self) -> list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]]:
-        home = [(re.compile(rf"(?<![\w.~-]){re.escape(h)}(?![\w.-])"), self._own_home) for h in self._homes]
+    def _passes(self) -> list[tuple[re.Pattern[str] | Signed, Callable[[re.Match[str]], str]]]:
+        home = [(Signed(rf"(?<![\w.~-]){re.escape(h)}(?![\w.-])", fold(h)), self._own_home) for h in self._homes]
         return [
+            (p.PRIVATE_KEY, lambda m: self._secret(m[0])),
             (p.SECRET, lambda m: self._secret(m[0])),
             (p.URL_LOGIN, lambda m: f"{m[1]}{self._secret(m[2])}@"),
             (p.AUTHORIZATION, lambda m: f"{m[1]}{self._secret(m[2])}"),
@@ -223,12 +225,12 @@ class Redactor:
 
     def _known_names(self, text: str) -> str:
         kinds: tuple[tuple[Kind, list[str]], ...] = (("host", self._hosts), ("user", self._users))
-        lower = text.lower()
+        folded = fold(text)
         for kind, names in kinds:
             for name in names:
-                if name.lower() in lower:
-                    pattern = rf"(?i)(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9])"
-                    text = re.sub(pattern, partial(self._known_name, kind), text)
+                if fold(name) in folded:
+                    pattern = Signed(rf"(?i)(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9])", fold(name))
+                    text = pattern.sub(partial(self._known_name, kind), text)
         return text
 
     def _known_name(self, kind: Kind, match: re.Match[str]) -> str:
@@ -250,7 +252,7 @@ class Redactor:
     def _url_host(self, match: re.Match[str]) -> str:
         host = match[2]
         public = host.lower() in p.PUBLIC_HOSTS or host.lower().endswith(tuple("." + h for h in p.PUBLIC_HOSTS))
-        if public or p.QUAD.fullmatch(host):
+        if public or p.QUAD.pattern.fullmatch(host):
             return match[0]
         return f"{match[1]}{self._numbered('host', host)}"
 

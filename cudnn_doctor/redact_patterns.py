@@ -1,9 +1,11 @@
 """The patterns by which `redact` knows what identifies somebody. Every quantifier is bounded or runs over characters
-that its successor cannot match, so that no text makes one run away."""
+that its successor cannot match, so that no text makes one run away. Signs are in small letters (redact_search)."""
 
 from __future__ import annotations
 
 import re
+
+from cudnn_doctor.redact_search import Signed
 
 USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "SLURM_JOB_USER", "NB_USER")
 HOST_VARIABLES = ("HOSTNAME", "COMPUTERNAME", "SLURMD_NODENAME", "NODE_NAME", "POD_NAME")
@@ -37,64 +39,90 @@ PUBLIC_HOSTS = frozenset({
 
 ENV_LINE = re.compile(r"(?m)^([ \t]{0,8}(?:export |declare -x |set )?)([A-Z][A-Z0-9_]{2,80})=(\S[^\n]*)$")
 
-# Forms of secrets as their issuers publish them (GitHub, GitLab, Hugging Face, OpenAI, AWS, Slack, Google, NVIDIA NGC,
-# npm, PyPI), JSON web tokens and private keys.
-SECRET = re.compile(
+PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----)){0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
-    r"|\b(?:gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}|glpat-[\w-]{16,64}|hf_[A-Za-z0-9]{16,64}"
+)
+# Forms of secrets as their issuers publish them (GitHub, GitLab, Hugging Face, OpenAI, AWS, Slack, Google, NVIDIA NGC,
+# npm, PyPI), and JSON web tokens.
+SECRET = Signed(
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}|glpat-[\w-]{16,64}|hf_[A-Za-z0-9]{16,64}"
     r"|sk-[A-Za-z0-9_-]{16,200}|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[\w-]{10,200}|AIza[\w-]{30,60}"
     r"|nvapi-[\w-]{20,120}|npm_[A-Za-z0-9]{30,60}|pypi-[\w-]{40,250}|wandb_v\d_\w{20,200}"
-    r"|eyJ[\w-]{8,4000}\.[\w-]{4,4000}\.[\w-]{4,4000})"
+    r"|eyJ[\w-]{8,4000}\.[\w-]{4,4000}\.[\w-]{4,4000})",
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "sk-", "akia", "asia", "xox", "aiza",
+    "nvapi-", "npm_", "pypi-", "wandb_v", "eyj",
+)  # fmt: skip
+URL_LOGIN = Signed(
+    r"(\b[a-z][a-z0-9+.-]{1,15}://)([^\s/@:'\"<>]{0,100}:[^\s/@'\"<>]{1,200}|[^\s/@:'\"<>]{8,200})@", "@"
 )
-URL_LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]{1,15}://)([^\s/@:'\"<>]{0,100}:[^\s/@'\"<>]{1,200}|[^\s/@:'\"<>]{8,200})@")
-URL_HOST = re.compile(r"(\b(?:https?|ssh|git|ftp|grpc|s3|tcp|wss?)://(?:<secret>@)?)([A-Za-z0-9][A-Za-z0-9.-]{1,250})")
-AUTHORIZATION = re.compile(r"(?i)(\b(?:bearer|basic)\s{1,3})([\w.~+/=-]{8,4000})")
+URL_HOST = Signed(
+    r"(\b(?:https?|ssh|git|ftp|grpc|s3|tcp|wss?)://(?:<secret>@)?)([A-Za-z0-9][A-Za-z0-9.-]{1,250})", "://"
+)
+AUTHORIZATION = Signed(r"(?i)(\b(?:bearer|basic)\s{1,3})([\w.~+/=-]{8,4000})", "bearer", "basic")
 _SENSITIVE = (
     r"(?:passw(?:or)?d|passphrase|secret|token(?!iz)|api[_-]?key|access[_-]?key|private[_-]?key|credential|authorization"
     r"|(?<=_)(?:key|pat|pass)(?![\w-]))"
 )
-ASSIGNMENT = re.compile(
-    rf"(?i)({_SENSITIVE}[\w-]{{0,40}}['\"]{{0,2}})(\s{{0,3}}[=:]\s{{0,3}}['\"]{{0,2}})([^\s'\",;<>&]{{1,4000}})"
+_SENSITIVE_SIGNS = ("passw", "passphrase", "secret", "token", "key", "credential", "authorization", "_pat", "_pass")
+ASSIGNMENT = Signed(
+    rf"(?i)({_SENSITIVE}[\w-]{{0,40}}['\"]{{0,2}})(\s{{0,3}}[=:]\s{{0,3}}['\"]{{0,2}})([^\s'\",;<>&]{{1,4000}})",
+    *_SENSITIVE_SIGNS,
 )
-FLAG = re.compile(rf"(?i)(?<![\w-])(--(?=[\w-]{{0,40}}{_SENSITIVE})[\w-]{{2,80}}\s)()([^\s'\"<>-][^\s'\"<>]{{0,4000}})")
+FLAG = Signed(
+    rf"(?i)(?<![\w-])(--(?=[\w-]{{0,40}}{_SENSITIVE})[\w-]{{2,80}}\s)()([^\s'\"<>-][^\s'\"<>]{{0,4000}})",
+    *_SENSITIVE_SIGNS,
+)
 # Numbers and switches are no secrets: "max_tokens=4096", "use_auth_token: false".
 HARMLESS_VALUE = re.compile(r"(?i)[-+]?\d{0,9}(?:\.\d{0,9})?|true|false|none|null|yes|no|\{|\[|\(.*")
 
-HOME_PATH = re.compile(
-    r"((?:/|[A-Za-z]:[\\/]{1,2})(?:home|homes|Users|users)[\\/]{1,2})([^\\/\s:'\",;()\[\]<>|*?~$]{1,64})"
+HOME_PATH = Signed(
+    r"((?:/|[A-Za-z]:[\\/]{1,2})(?:home|homes|Users|users)[\\/]{1,2})([^\\/\s:'\",;()\[\]<>|*?~$]{1,64})",
+    "home",
+    "users",
 )
-EMAIL = re.compile(
-    r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,5}\.[A-Za-z]{2,24}\b"
+EMAIL = Signed(
+    r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,5}\.[A-Za-z]{2,24}\b",
+    "@",
 )
-LOGIN = re.compile(
+LOGIN = Signed(
     r"(?<![\w@./-])([a-z_][a-z0-9_.-]{1,31})@"
-    r"(?!GLIBC|GLIBCXX|CXXABI|GCC|plt\b|got\b|file\b|https?\b|lib)([A-Za-z][A-Za-z0-9.-]{1,62})(?=:[~/]|[\s\]$#,)]|$)"
+    r"(?!GLIBC|GLIBCXX|CXXABI|GCC|plt\b|got\b|file\b|https?\b|lib)([A-Za-z][A-Za-z0-9.-]{1,62})(?=:[~/]|[\s\]$#,)]|$)",
+    "@",
 )
-USER_FIELD = re.compile(
+USER_FIELD = Signed(
     r"(?i)((?<![\w-])(?:user(?:name)?|logname|login|owner|uname|run as)\s{0,2}[=:]\s{0,2}['\"]?)"
-    r"([a-z_][\w.-]{1,31})(?![\w/.(-])"
-)
-HOST_FIELD = re.compile(
+    r"([a-z_][\w.-]{1,31})(?![\w/.(-])",
+    "user", "logname", "login", "owner", "uname", "run as",
+)  # fmt: skip
+HOST_FIELD = Signed(
     r"(?im)((?<![\w-])(?:host ?name|nodename|computer ?name|node ?name|slurmd_nodename)\s{0,2}[=:]\s{0,2}['\"]?"
     r"|^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\S{1,80} (?:kernel|systemd|[\w.-]{1,40}\[\d{1,9}\]):)"
-    r"|^\[(?=[A-Za-z][\w.-]{1,80}:\d{1,9}\]))([A-Za-z][\w.-]{1,80})"
-)
-PRIVATE_HOST = re.compile(
-    r"(?i)(?<![\w.@/-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,6}(?:internal|intra|intranet|corp|lan|local|localdomain|home|private)\b(?![\w/-]|\.\w)"
-)
+    r"|^\[(?=[A-Za-z][\w.-]{1,80}:\d{1,9}\]))([A-Za-z][\w.-]{1,80})",
+    "hostname", "host name", "nodename", "node name", "computername", "computer name", " kernel:", " systemd:", "]:",
+    re.compile(r":\d{1,9}\]"),
+)  # fmt: skip
+PRIVATE_HOST = Signed(
+    r"(?i)(?<![\w.@/-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,6}(?:internal|intra|intranet|corp|lan|local|localdomain|home|private)\b(?![\w/-]|\.\w)",
+    ".internal", ".intra", ".corp", ".lan", ".local", ".home", ".private",
+)  # fmt: skip
 
-SERIAL = re.compile(
-    r"(?i)(\bserial(?:[ _]?(?:number|no\.?))?['\"]?\s{0,30}[=:#]\s{0,3}['\"]?)([A-Za-z0-9][A-Za-z0-9-]{5,40})"
+SERIAL = Signed(
+    r"(?i)(\bserial(?:[ _]?(?:number|no\.?))?['\"]?\s{0,30}[=:#]\s{0,3}['\"]?)([A-Za-z0-9][A-Za-z0-9-]{5,40})", "serial"
 )
-UUID = re.compile(
+UUID = Signed(
     r"(?i)(?<![\w-])(?:(?:GPU|MIG)-[0-9a-f]{4,8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![\w-])"
-    r"|(?<=MIG-)GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?<=MIG-)GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "gpu-",
+    "mig-",
+    re.compile("-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-"),
 )
-MAC = re.compile(
-    r"(?i)(?<![0-9a-f:-])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:-])|(?<![0-9a-f:-])(?:[0-9a-f]{2}-){5}[0-9a-f]{2}(?![0-9a-f:-])"
+MAC = Signed(
+    r"(?i)(?<![0-9a-f:-])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:-])|(?<![0-9a-f:-])(?:[0-9a-f]{2}-){5}[0-9a-f]{2}(?![0-9a-f:-])",
+    re.compile(":[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:"),
+    re.compile("-[0-9a-f]{2}-[0-9a-f]{2}-[0-9a-f]{2}-"),
 )
-QUAD = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)")
+QUAD = Signed(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)", re.compile(r"\.\d{1,3}\.\d{1,3}\."))
 # What stands before a version of four parts: an operator, the end of a file or package name, a product's name.
 VERSION_BEFORE = re.compile(
     r"(?i)(?:[=<>~!]=?\s?|[-_]v?|\.so\.|@v?"
@@ -102,6 +130,8 @@ VERSION_BEFORE = re.compile(
     r"|toolkit|runtime|torch|tensorflow|jax|jaxlib|(?:nvidia|tensorrt|libcudnn|libcublas|cuda)[\w-]{0,40})[:\s(]{1,3}v?)$"
 )
 VERSION_AFTER = re.compile(r"-\d{1,3}(?:[^\w.]|$)|\+|\.(?:dist-info|post|dev|so|whl)|-py3")
-IPV6 = re.compile(
-    r"(?<![\w:.])(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])"
+IPV6 = Signed(
+    r"(?<![\w:.])(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])",
+    "::",
+    re.compile(":[0-9a-f]{1,4}:[0-9a-f]{1,4}:[0-9a-f]{1,4}:"),
 )
