@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cudnn_doctor.knowledge import matrix as matrix_module
-from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix, matrix_file
+from cudnn_doctor.knowledge.load import HERE, parse_yaml
+from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix, matrix_file, read
 
 SHIPPED = matrix_file().read_text()
 
@@ -113,6 +114,39 @@ def test_a_row_that_is_no_mapping(shipped: Path) -> None:
     shipped.write_text(SHIPPED.replace('  - {major: "13", linux', '  - 13\n  - {major: "13", linux', 1))
     with pytest.raises(MatrixError, match=r"minor_compat, row 3: not a mapping: 13"):
         load_matrix()
+
+
+# ---------------------------------------------------------------- keys given twice
+
+
+@pytest.mark.parametrize("file", sorted((*HERE.glob("*.yaml"), matrix_file())), ids=lambda f: f.name)
+def test_no_key_of_ours_is_given_twice(file: Path) -> None:
+    assert parse_yaml(file.read_bytes(), unique=True) == parse_yaml(file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("torch:\n  rows: []\njax:\n  rows: []\ntorch:\n", "line 6, the key 'torch' was given before, in line 2"),
+        ("torch:\n  source: x\n  rows:\n  - version: '9.9'\n    cuda: '13'\n    version: '9.8'\n",
+         "line 7, the key 'version' was given before, in line 5"),
+        ("torch: &a {source: x}\njax: *a\ntorch: *a\n", "line 4, the key 'torch' was given before, in line 2"),
+        ("torch: {rows: []}\n---\njax: {}\n",
+         "line 3, expected a single document in the stream, but found another document"),
+    ],
+)  # fmt: skip
+def test_a_key_given_twice_is_told_with_its_lines(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text(f"schema: cudnn-doctor/compat-matrix/1\n{text}")
+    with pytest.raises(MatrixError) as error:
+        read(path)
+    assert str(error.value) == f"{path}: not YAML: {told}"
+
+
+def test_an_alias_is_no_second_key(tmp_path: Path) -> None:
+    text = "a: &a {x: 1}\nb: [*a, *a]\nc: &c [*a, {x: *a}]\n"
+    assert parse_yaml(text, unique=True) == {"a": {"x": 1}, "b": [{"x": 1}] * 2, "c": [{"x": 1}, {"x": {"x": 1}}]}
+    assert parse_yaml("", unique=True) is None
 
 
 # ---------------------------------------------------------------- a company's own rows
