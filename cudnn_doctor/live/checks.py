@@ -28,7 +28,7 @@ class EarlyChecks:
         until = time.monotonic() + deadline
         alone = len(devices) > 1
         self.jobs = {d: _job(d, {}, alone, deadline) for d in devices}
-        self.children = {d: Child(job, until, linger=True, hold=True) for d, job in self.jobs.items()}
+        self.children = {d: Child(job, until, hold=True) for d, job in self.jobs.items()}
 
     def abandon(self) -> None:
         """Ends every child that nobody took over."""

@@ -50,8 +50,8 @@ def run_jobs(
                 while waiting and len(running) < (width or len(jobs)) and now < until:
                     index, job = waiting.pop(0)
                     ends = min(until, now + job.deadline)
-                    child = (started or {}).get(index) or Child(job, ends, linger=linger)
-                    child.until = ends
+                    child = (started or {}).get(index) or Child(job, ends)
+                    child.until, child.linger = ends, linger
                     child.listen(selector)
                     running[index] = child
                 if now >= until:

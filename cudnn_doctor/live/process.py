@@ -29,9 +29,9 @@ CHILD = str(Path(__file__).with_name("child.py"))
 class Child:
     """One running child. All its descriptors are read from the selector loop of `run_jobs`."""
 
-    def __init__(self, job: Job, until: float, *, linger: bool = False, hold: bool = False) -> None:
+    def __init__(self, job: Job, until: float, *, hold: bool = False) -> None:
         """Starts the process. With `hold` its command channel stays open for `tell`."""
-        self.job, self.until, self._linger, self._hold = job, until, linger, hold
+        self.job, self.until, self.linger, self._hold = job, until, False, hold
         self.pidfd: int | None = None
         self._selector: selectors.BaseSelector | None = None
         self._started = time.monotonic()
@@ -153,7 +153,7 @@ class Child:
             return not_started(self.job, self._failure)
         if not self._dead and self.pidfd is None:
             self._dead = _ended(self._process.pid)
-        leaves = self._linger and self._story.done
+        leaves = self.linger and self._story.done
         if not (self._dead or leaves) and time.monotonic() < self.until:
             return None
         timed_out = not self._dead

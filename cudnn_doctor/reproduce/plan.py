@@ -15,6 +15,7 @@ from cudnn_doctor.scenarios.base import Scenario
 
 CHILD_SECONDS = 15.0
 UNSEEN_MEMORY = 2 << 30  # bytes in use from which on someone must be there; an idle H200 shows 0.6 GiB
+QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"  # hardware queues; a context with one is made in 0.1 s, with the usual eight in 0.2
 CHILD_MEMORY = 1 << 30  # bytes of device memory that a child may take: a context and a handle of cuDNN 8
 
 
@@ -144,21 +145,24 @@ def child_job(
 ) -> Job:
     """One child that makes the states in turn, `repeat` times over."""
     env = {"CUDA_CACHE_DISABLE": "1"}  # or the driver would write what it compiles below the user's home
+    if QUEUES not in environ:
+        env[QUEUES] = "1"
+    preload = copy.preload if copy.major < 9 else ()  # cuDNN 9 opens cuBLAS for some engines, 8 in cudnnCreate
     tasks = []
     for turn in range(repeat):
         for name, state in states:
             module = import_module(f"cudnn_doctor.scenarios.{name}")
             hide: tuple[str, ...] = getattr(module, "HIDE", ())
-            args = {"state": name, "device": device.ordinal, "cudnn": copy.path, "preload": copy.preload, "hide": hide}
+            args = {"state": name, "device": device.ordinal, "cudnn": copy.path, "preload": preload, "hide": hide}
             if state.danger == "needs-two-gpus":
                 args["other_device"] = next(d.ordinal for d in devices if d.ordinal != device.ordinal)
             elif len(devices) > 1:
                 env["CUDA_VISIBLE_DEVICES"], args["device"] = only(device.ordinal, environ), 0
             if hide:
                 env["LD_LIBRARY_PATH"] = without(environ.get("LD_LIBRARY_PATH", ""), hide)
-                args["preload"] = tuple(p for p in copy.preload if not os.path.basename(p).startswith(hide))
+                args["preload"] = tuple(p for p in preload if not os.path.basename(p).startswith(hide))
             if state.second_copy:
-                args["preload"] = (*copy.preload, os.path.join(copy.other, module.FIRST[copy.major]))
+                args["preload"] = (*preload, os.path.join(copy.other, module.FIRST[copy.major]))
             env.update(state.set_env)
             tasks.append(
                 Task(id=f"{state.id}#{turn}" if turn else state.id, body="cudnn_doctor.scenarios.base:play", args=args)

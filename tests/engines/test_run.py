@@ -164,6 +164,20 @@ def test_a_control_that_sees_nothing_leaves_no_verdict() -> None:
     )
 
 
+def test_an_engine_that_agrees_with_itself_by_chance_is_not_suspect() -> None:
+    """Two serial runs agree, a later one does not, nor do those of a fresh plan: its sums are made in any order."""
+    row = rows(examine({1: "drift"}, engines=(1,)))[1]
+    assert (row.verdict, row.ok, row.plans, row.clones_wrong, row.destroyed_bad) == ("ok", row.plans, row.plans, 0, 0)
+    assert row.threads_tested == 0  # there is nothing to compare with
+
+
+def test_other_bits_with_another_handle_are_suspect() -> None:
+    """A fresh plan of the same choice goes on to give the reference, so the plan itself is at fault."""
+    row = rows(examine({1: "other-handle"}, engines=(1,)))[1]
+    assert (row.verdict, row.suspect, row.clones_wrong) == ("suspect", row.plans, 0)
+    assert {f.why for f in row.faults} == {"the output differs from the reference after the given stream was released"}
+
+
 def test_without_stream_memory_operations_the_capture_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STUB_NO_WAIT", "1")
     report = examine({1: "plan-handle"}, engines=(0, 1))

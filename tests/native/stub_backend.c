@@ -12,6 +12,8 @@
  *   waits-other     waits, before it queues, for every stream that it was queued in before
  *   race            keeps its output pointer in the plan while it works
  *   random          gives other bits each time
+ *   drift           gives other bits from its third execution on
+ *   other-handle    gives other bits with another handle than the one that built the plan
  *   silent          writes nothing
  *   blind           is right, but its kernels are always counted in the given stream (a control that sees nothing)
  *   huge            wants 2 GiB of workspace
@@ -334,7 +336,8 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
     if (does(engine, "plan-handle")) stream = built->stream;
     if (does(engine, "dead-handle") && !built->alive) return INTERNAL;
     if (does(engine, "default-stream")) stream = NULL;
-    if (does(engine, "random")) seed = ++count;
+    if (does(engine, "random") || (does(engine, "drift") && ++count > 2)) seed = ++count + 3;
+    if (does(engine, "other-handle") && handle != built) seed = 4;
     if (does(engine, "waits") && !of(stream)->capturing) cuStreamSynchronize(stream);
     if (does(engine, "waits-other") && !of(stream)->capturing)
         for (int i = 1; i < streams_used; i++) if (&pool[i] != stream) cuStreamSynchronize(&pool[i]);
