@@ -117,8 +117,9 @@ def check(
         from cudnn_doctor import engine
         from cudnn_doctor.render import render
 
-        facts = engine.gather(options, os.environ) if replay is None else engine.load(replay)
-        report = engine.judge(facts, options, engine.today())
+        if quiet and verbose:
+            raise engine.UsageError("--quiet and --verbose contradict each other: leave one of them out.")
+        report = engine.judge(engine.facts(options, os.environ, replay), options, engine.today())
         if deep:
             from cudnn_doctor import deeper
 
@@ -160,7 +161,7 @@ def snapshot(
         from cudnn_doctor import engine
         from cudnn_doctor.model import encode
 
-        document = engine.snapshot_file(engine.gather(options, os.environ))
+        document = engine.snapshot_file(engine.facts(options, os.environ, None))
         if not no_redact:
             from cudnn_doctor.redact import redact
 
@@ -173,8 +174,10 @@ def snapshot(
 
 @app.command()
 def matrix(
-    subject: Annotated[str, typer.Argument(help="tensorflow, torch, jax, cudnn, gpu, driver or cuda.")],
-    name: Annotated[str, typer.Argument(help="A version, or a GPU's name.")],
+    subject: Annotated[
+        str | None, typer.Argument(help="tensorflow, torch, jax, cudnn, gpu, driver or cuda; none: what there is.")
+    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A version, or a GPU's name.")] = None,
     driver: Annotated[str | None, typer.Option(metavar="VERSION", help="Your driver's release.")] = None,
     gpu: Annotated[str | None, typer.Option(metavar="NAME", help="Your GPU.")] = None,
     python: Annotated[str | None, typer.Option(metavar="VERSION", help="Your Python.")] = None,
@@ -189,17 +192,24 @@ def matrix(
 
     \b
     Examples:
+      cudnn-doctor matrix
       cudnn-doctor matrix tensorflow 2.18 --driver 535.54 --gpu "RTX 5090"
       cudnn-doctor matrix cudnn 9.10
       cudnn-doctor matrix gpu "Tesla K80"
     """
 
     def work() -> int:
-        from cudnn_doctor.knowledge.advice import answer
+        from cudnn_doctor.knowledge.advice import answer, overview
         from cudnn_doctor.knowledge.matrix import load_matrix
         from cudnn_doctor.render.matrix import render_matrix
 
-        found = answer(subject, name, load_matrix(matrix_file), driver=driver, gpu=gpu, python=python, system=system)
+        data = load_matrix(matrix_file)
+        if subject is None:
+            if driver or gpu or python:
+                raise ValueError("matrix: --driver, --gpu and --python belong to a subject, such as tensorflow 2.18.")
+            found = overview(data)
+        else:
+            found = answer(subject, name or "", data, driver=driver, gpu=gpu, python=python, system=system)
         text = render_matrix(found, fmt, width=screen(no_color, output)["width"])
         emit(text, output, force, form=fmt)
         return 1 if found.verdict == "problem" else 0
@@ -364,11 +374,17 @@ def explain(
         from cudnn_doctor import explaining
 
         facts = None
-        if snapshot_file or here:
+        if snapshot_file is not None and (here or env is not None):
+            raise ValueError(
+                "--snapshot is of another machine, --here and --env are of this one: leave one of them out."
+            )
+        if env is not None and not here:
+            raise ValueError("--env says where to look with --here; without it a log is read and no machine.")
+        if snapshot_file is not None or here:
             from cudnn_doctor import engine
 
             options = _options(env=env, live=False)
-            facts = engine.load(snapshot_file) if snapshot_file else engine.gather(options, os.environ)
+            facts = engine.load(snapshot_file) if snapshot_file is not None else engine.gather(options, os.environ)
         text = explaining.answer(
             what, fmt, separate=separate, snapshot=facts.snapshot if facts else None, timeout=timeout,
             **screen(no_color, output),

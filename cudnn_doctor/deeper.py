@@ -24,8 +24,10 @@ def add(
     so and the report is no pass.
 
     Raises:
-        UsageError: the report is of a recording.
+        UsageError: the report is of a recording, or the user wants the GPUs left alone.
     """
+    if not options.live and (states or engines):
+        raise engine.UsageError("--deep, --reproduce and --engines use the GPUs, and --no-live leaves them alone.")
     if replayed and (states or engines):
         raise engine.UsageError("a recording holds no GPU: --deep, --reproduce and --engines work on this machine.")
     try:

@@ -78,6 +78,21 @@ class Facts(Base, frozen=True, kw_only=True):
     replayed: str = ""  # name of the recording
 
 
+def facts(options: Options, environ: Mapping[str, str], replay: str | None) -> Facts:
+    """This machine's facts, or those of the recording that `replay` names.
+
+    Raises:
+        UsageError: as `gather` and `load`, or options that contradict each other.
+    """
+    gpu = "--device" if options.devices else "--all-cudnn" if options.all_cudnn else ""
+    here = "--env" if options.env is not None else gpu
+    if replay is not None and here:
+        raise UsageError(f"{here} is for this machine, and --replay judges a recording: leave one of them out.")
+    if gpu and not options.live:
+        raise UsageError(f"{gpu} is for the live check, and --no-live leaves that out: leave one of them out.")
+    return gather(options, environ) if replay is None else load(replay)
+
+
 def gather(options: Options, environ: Mapping[str, str]) -> Facts:
     """Reads this machine; live children run meanwhile.
 
@@ -280,17 +295,20 @@ def load(name: str) -> Facts:
     """
     path = _example(name.removeprefix("example:")) if name.startswith("example:") else Path(name)
     try:
-        with path.open("rb") as f:
+        with open(0 if name == "-" else path, "rb", closefd=name != "-") as f:
             data = f.read(LARGEST + 1)
     except OSError as e:
         raise UsageError(f"cannot read {name!r}: {e.strerror}. It takes a file of `cudnn-doctor snapshot`.") from e
     if len(data) > LARGEST:
         raise UsageError(f"{name} has more than {LARGEST >> 20} MiB: no snapshot or report of cudnn-doctor.")
+    if data.startswith(b"PK\3\4"):
+        raise UsageError(f"{name} is an archive: unpack report.json (of `report -o FILE.zip`) and give that one.")
     kinds: dict[str, type[Report] | type[SnapshotFile]] = {
         "cudnn-doctor/report/1": Report,
         "cudnn-doctor/snapshot/1": SnapshotFile,
     }
     try:
+        data = _utf8(data)
         schema = decode(data, _Head).schema
         if schema not in kinds:
             raise UsageError(f"{name} has schema {schema!r}; this version reads {', '.join(kinds)}.")
@@ -298,6 +316,13 @@ def load(name: str) -> Facts:
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise UsageError(f"{name} is not a snapshot or report of cudnn-doctor: {e}.") from e
     return Facts(snapshot=document.snapshot, scenarios=document.scenarios, replayed=name)
+
+
+def _utf8(data: bytes) -> bytes:
+    """Without the mark that editors of Windows put in front; the `>` of its PowerShell writes UTF-16."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16").encode()
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 class _Head(msgspec.Struct):

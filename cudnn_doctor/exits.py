@@ -12,6 +12,14 @@ RANK: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
 ExitStyle = Literal["plain", "nagios"]
 
 
+def heading(finding: Finding) -> str:
+    """What is wrong with what: "CD302 torch 2.11.0: An older copy is found first". A title that names its subject says
+    it once."""
+    title = finding.title or finding.detail
+    told = not finding.subject or finding.subject in title
+    return f"{finding.code} {title}" if told else f"{finding.code} {finding.subject}: {title}"
+
+
 def judge(
     findings: Iterable[Finding], *, fail_on: Severity = "error", required: Collection[str] = ()
 ) -> tuple[Verdict, str]:
@@ -26,12 +34,12 @@ def judge(
     if bad:
         first = max(bad, key=lambda f: RANK[f.severity])
         more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-        return "problem", f"{first.code} {first.title}{more}"
+        return "problem", f"{heading(first)}{more}"
     for f in all_findings:
         if f.status == "crashed":
-            return "no-verdict", f"{f.code} could not be judged: {f.detail or f.title}"
+            return "no-verdict", f"{heading(f)} could not be judged: {f.detail or f.title}"
         if f.code in required and f.status in ("unknown", "skipped"):
-            return "no-verdict", f"{f.code} {f.title}: {f.detail or f.status}"
+            return "no-verdict", f"{heading(f)}: {f.detail or f.status}"
     if not any(f.status == "ok" for f in all_findings):
         return "no-verdict", "nothing was examined"
     return "ok", "examined, nothing wrong"

@@ -43,7 +43,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         OSError: a log that cannot be read.
     """
     progress("examining this machine" if request.replay is None else "judging the recording")
-    facts = engine.gather(request.options, environ) if request.replay is None else engine.load(request.replay)
+    facts = engine.facts(request.options, environ, request.replay)
     report = engine.judge(facts, request.options, today)
     report = deeper.add(
         report, request.options, environ, progress,

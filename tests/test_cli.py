@@ -37,7 +37,7 @@ def test_a_machine_without_a_gpu() -> None:
     done = run("check")
     assert (done.returncode, done.stderr) == (2, "")
     assert "No NVIDIA GPU on this machine" in done.stdout
-    assert "\nNO VERDICT: CD101" in done.stdout
+    assert done.stdout.startswith("NO VERDICT: CD101 No NVIDIA GPU on this machine: ")
     assert "[✓] GPU" not in done.stdout  # nothing was seen: nothing is in order
     assert "\x1b" not in done.stdout
 
@@ -169,10 +169,53 @@ def test_the_page_of_a_github_job(tmp_path: Path, mixed: Path) -> None:
         ("--replay /dev/zero", "/dev/zero has more than 64 MiB: no snapshot or report of cudnn-doctor."),
         ("--matrix /nowhere.yaml", "/nowhere.yaml: cannot be read: No such file or directory"),
         ("--no-such-option", "No such option: --no-such-option"),
+        ("--replay example:h200-two-copies --env /opt/venv", "--env is for this machine, and --replay judges a "),
+        ("--replay example:h200-two-copies --device 0", "--device is for this machine, and --replay judges a "),
+        ("--replay example:h200-two-copies --all-cudnn", "--all-cudnn is for this machine, and --replay judges a "),
+        (
+            "--no-live --device 0",
+            "--device is for the live check, and --no-live leaves that out: leave one of them out.",
+        ),
+        ("--no-live --all-cudnn", "--all-cudnn is for the live check, and --no-live leaves that out"),
+        ("--no-live --deep", "--deep, --reproduce and --engines use the GPUs, and --no-live leaves them alone."),
+        ("--quiet --verbose", "--quiet and --verbose contradict each other: leave one of them out."),
     ],
 )
 def test_wrong_usage_is_one_line(words: str, told: str) -> None:
     assert complaint(call("check", *words.split())).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("snapshot --no-live --device 0", "--device is for the live check"),
+        ("report --no-live --engines", "--deep, --reproduce and --engines use the GPUs"),
+        ("report --replay example:h200-two-copies --env /opt/venv", "--env is for this machine"),
+        ("explain 7 --snapshot box.json --here", "--snapshot is of another machine, --here and --env are of this one"),
+        ("explain 7 --env /opt/venv", "--env says where to look with --here"),
+    ],
+)
+def test_options_that_contradict_each_other(words: str, told: str) -> None:
+    assert complaint(call(*words.split())).startswith(told)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_recording_as_windows_writes_it(tmp_path: Path, healthy: Path, encoding: str) -> None:
+    path = tmp_path / "box.json"
+    path.write_text(healthy.read_text(), encoding=encoding)
+    assert call("check", "--replay", path).stdout.startswith("OK: examined, nothing wrong\n")
+
+
+def test_a_recording_from_stdin(healthy: Path, mixed: Path) -> None:
+    assert run("check", "--replay", "-", input=healthy.read_text()).returncode == 0
+    assert run("check", "--replay", "-", input=mixed.read_text()).returncode == 1
+
+
+def test_an_archive_is_no_recording_yet(tmp_path: Path, healthy: Path) -> None:
+    path = tmp_path / "ticket.zip"
+    assert call("report", "--replay", healthy, "-o", path).returncode == 0
+    told = f"{path} is an archive: unpack report.json (of `report -o FILE.zip`) and give that one."
+    assert complaint(call("check", "--replay", path)) == told
 
 
 def test_an_empty_env_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,6 +303,10 @@ def test_matrix_answers() -> None:
     assert '$ python -m pip install "tensorflow[and-cuda]==2.15.1"' in fits.stdout
     bad = call("matrix", "tensorflow", "2.18", "--gpu", "Tesla K80", "--format", "json")
     assert (bad.returncode, json.loads(bad.stdout)["verdict"]) == (1, "problem")
+    everything = call("matrix")
+    assert everything.returncode == 0
+    assert "  matrix driver ...               384 to 620\n" in everything.stdout
+    assert "  driver for CUDA 13.x            580.65.06 and newer (Linux)" in everything.stdout
     newer = call("matrix", "tensorflow", "9.99")
     assert newer.returncode == 0
     assert "[?]    TensorFlow 9.99 is newer than the matrix" in newer.stdout
@@ -272,7 +319,9 @@ def test_matrix_answers() -> None:
         ("tensorflow abc", "matrix tensorflow abc: not a version number, such as 12.5 or 535.54.03."),
         ("gpu Nonsense", "matrix gpu Nonsense: no GPU of that name is known."),
         ("torch 2.6 --driver x", "--driver x: not a version number"),
-        ("tensorflow", "Missing argument 'name'."),
+        ("tensorflow", "matrix tensorflow: name a version. `cudnn-doctor matrix` shows what there is."),
+        ("gpus", 'matrix gpu: name a GPU, such as "RTX 5090". `cudnn-doctor matrix` shows what there is.'),
+        ("--driver 535.54", "matrix: --driver, --gpu and --python belong to a subject, such as tensorflow 2.18."),
     ],
 )
 def test_matrix_refuses(words: str, told: str) -> None:

@@ -28,17 +28,17 @@ def test_a_crashed_rule_leaves_no_verdict_although_others_passed() -> None:
 def test_an_unanswered_required_rule_leaves_no_verdict() -> None:
     found = [finding("ok"), finding("unknown", code="CD102")]
     assert exits.judge(found)[0] == "ok"
-    assert exits.judge(found, required={"CD102"}) == ("no-verdict", "CD102 title: unknown")
+    assert exits.judge(found, required={"CD102"}) == ("no-verdict", "CD102 GPU 0: title: unknown")
 
 
 def test_a_problem_beats_a_missing_answer() -> None:
     found = [finding("crashed"), finding("problem", code="CD301")]
-    assert exits.judge(found, required={"CD101"}) == ("problem", "CD301 title")
+    assert exits.judge(found, required={"CD101"}) == ("problem", "CD301 GPU 0: title")
 
 
 def test_the_most_severe_problem_is_named_and_the_rest_counted() -> None:
     found = [finding("problem", "warning", "CD201"), finding("problem", "error", "CD301")]
-    assert exits.judge(found, fail_on="warning") == ("problem", "CD301 title (and 1 more)")
+    assert exits.judge(found, fail_on="warning") == ("problem", "CD301 GPU 0: title (and 1 more)")
 
 
 @pytest.mark.parametrize(

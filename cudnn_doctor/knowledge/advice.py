@@ -15,6 +15,7 @@ import msgspec
 from cudnn_doctor.knowledge.judgement import Judgement
 from cudnn_doctor.knowledge.matrix import Matrix
 from cudnn_doctor.knowledge.matrix_rows import GpuRow, Row
+from cudnn_doctor.knowledge.versions import numbers
 
 SUBJECTS = ("tensorflow", "torch", "jax", "cudnn", "gpu", "driver", "cuda")
 ALIASES = {"tf": "tensorflow", "pytorch": "torch", "gpus": "gpu", "jaxlib": "jax"}
@@ -103,6 +104,9 @@ def answer(
         raise QuestionError(
             f"matrix {subject}: no such subject. Subjects: {', '.join(SUBJECTS)}.{near(subject, SUBJECTS)}"
         )
+    if not name.strip():
+        what = 'a GPU, such as "RTX 5090"' if chosen == "gpu" else "a version"
+        raise QuestionError(f"matrix {chosen}: name {what}. `cudnn-doctor matrix` shows what there is.")
     if system not in ("linux", "windows"):
         raise QuestionError(f"--system {system}: it is linux or windows.")
     row = find_gpu(matrix, gpu, "--gpu") if gpu else None
@@ -115,6 +119,28 @@ def answer(
         system=system,
     )
     return by_subject[chosen](name.strip(), ask)
+
+
+def overview(matrix: Matrix) -> Answer:
+    """What can be asked, from where to where, and the table that is asked for most: the least driver of each CUDA."""
+    versions: dict[str, list[str]] = {
+        "tensorflow": [v for r in matrix.tensorflow for v in r.releases],
+        "torch": [v for r in matrix.torch for v in r.releases],
+        "jax": [v for r in matrix.jax for v in r.releases],
+        "cudnn": [v for w in matrix.cudnn_wheels for v in w.versions] + [matrix.cudnn[0].first],
+        "driver": [r.branch for r in matrix.branches],
+        "cuda": [r.cuda for r in matrix.cuda],
+    }
+    facts = [
+        Fact(label=f"matrix {subject} ...", value=f"{min(found, key=numbers)} to {max(found, key=numbers)}")
+        for subject, found in versions.items()
+    ]
+    facts.append(Fact(label='matrix gpu "..."', value=f"{matrix.gpus[0].arch} to {matrix.gpus[-1].arch}"))
+    for row in matrix.minor_compat:
+        text = f"{row.linux} and newer (Linux), {row.windows} and newer (Windows)"
+        facts.append(fact(f"driver for CUDA {row.major}.x", text, row))
+    note = "Name one of them: cudnn-doctor matrix tensorflow 2.18; what you have goes into --driver, --gpu, --python."
+    return Answer(subject="", name="", title="Compatibility matrix", facts=tuple(facts), notes=(note,))
 
 
 def release(text: str, where: str) -> str:

@@ -19,7 +19,7 @@ from cudnn_doctor.knowledge.compat import (
 )
 from cudnn_doctor.knowledge.judgement import Judgement, judged, undecided
 from cudnn_doctor.knowledge.matrix_rows import FrameworkRow, JaxRow, TensorFlowRow, TorchRow
-from cudnn_doctor.knowledge.pins import driver_branch, fitting_cudnn, pin
+from cudnn_doctor.knowledge.pins import driver_branch, fitting_cudnn, pin, torch_build
 from cudnn_doctor.knowledge.versions import in_python_range, minor, numbers, within
 
 
@@ -198,28 +198,23 @@ def torch(name: str, ask: Ask) -> Answer:
 def _torch_plans(row: TorchRow, version: str, ask: Ask) -> list[Plan]:
     """The wheel on PyPI, then the builds of that release on PyTorch's own index."""
     verdicts = list(_common("torch", version, row, _split(row.cudnn_pin)[1].lstrip("="), row.cuda, ask))
-    index = ""
+    wanted = f'"torch=={version}"'
     if ask.system == "windows":  # the PyPI wheels for Windows are CPU-only
-        index = f" --index-url https://download.pytorch.org/whl/cu{row.cuda.replace('.', '')}"
+        wanted = _torch_wanted(version, f"cu{row.cuda.replace('.', '')}")
     cudnn = _split(row.cudnn_pin)[1].lstrip("=")
     common = {"framework": "torch", "version": version}
-    plans = [
-        Plan(
-            **common, row=row, wanted=f'"torch=={version}"{index}', cudnn=cudnn, cuda=row.cuda, verdicts=tuple(verdicts)
-        )
-    ]
+    plans = [Plan(**common, row=row, wanted=wanted, cudnn=cudnn, cuda=row.cuda, verdicts=tuple(verdicts))]
     for variant in ask.matrix.torch_variants:
         if variant.cuda == row.cuda or not within(version, variant.first, variant.last):
             continue
         other = msgspec.structs.replace(
             row, cuda=variant.cuda, capabilities=variant.capabilities, built_cudnn="", source=variant.source
         )
-        url = f"https://download.pytorch.org/whl/{variant.variant}"
         plans.append(
             Plan(
                 **common,
                 row=other,
-                wanted=f'"torch=={version}" --index-url {url}',
+                wanted=_torch_wanted(version, variant.variant),
                 cudnn="",
                 cuda=variant.cuda,
                 verdicts=tuple(_common("torch", version, other, "", variant.cuda, ask)),
@@ -227,6 +222,11 @@ def _torch_plans(row: TorchRow, version: str, ask: Ask) -> list[Plan]:
             )
         )
     return plans
+
+
+def _torch_wanted(version: str, build: str) -> str:
+    requirement, *index = torch_build(version, build)
+    return " ".join((f'"{requirement}"', *index))
 
 
 def jax(name: str, ask: Ask) -> Answer:

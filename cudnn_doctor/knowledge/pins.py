@@ -73,12 +73,18 @@ def fitting_release(matrix: Matrix, framework: str, cc: str, *, than: str = "") 
     return best.releases[-1]
 
 
-def variant_command(matrix: Matrix, version: str, cc: str) -> str:
-    """The pip command for a build of that PyTorch release, on its own index, that has code for the GPU; "" for none."""
+def variant(matrix: Matrix, version: str, cc: str) -> tuple[str, ...]:
+    """What pip is to install for a build of that PyTorch release that has code for the GPU; () for none."""
     for row in matrix.torch_variants:
         if within(version, row.first, row.last) and service(row.capabilities, cc) == "native":
-            return f"torch=={version} --index-url https://download.pytorch.org/whl/{row.variant}"
-    return ""
+            return torch_build(version, row.variant)
+    return ()
+
+
+def torch_build(version: str, build: str) -> tuple[str, ...]:
+    """A PyTorch release for one CUDA ("cu126"), on PyTorch's own index. The build is part of the version: to pip
+    "torch==2.11.0" is satisfied by every build that is there already (PEP 440, local versions)."""
+    return f"torch=={version}+{build}", "--index-url", f"https://download.pytorch.org/whl/{build}"
 
 
 def driver_branch(matrix: Matrix, cuda: str, capabilities: Collection[str] = (), *, ended: bool = False) -> str:

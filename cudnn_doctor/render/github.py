@@ -6,6 +6,7 @@ LF; property values `:` and `,` too.
 
 from __future__ import annotations
 
+from cudnn_doctor.exits import heading
 from cudnn_doctor.model import Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, visible
@@ -16,7 +17,7 @@ LEVELS: dict[summary.State, str] = {"crashed": "error", "error": "error", "warni
 def render_github(report: Report) -> str:
     """The commands, the verdict last. The job summary is `render_markdown` of the same report."""
     lines = [
-        _command(LEVELS[summary.state_of(f)], one_line(summary.heading(f)), "\n".join(summary.in_full(f)))
+        _command(LEVELS[summary.state_of(f)], one_line(heading(f)), "\n".join(summary.in_full(f)))
         for f in summary.ordered(report.findings, *LEVELS)
     ]
     level = {"ok": "notice", "problem": "error", "no-verdict": "error"}[report.verdict]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from cudnn_doctor.exits import heading
 from cudnn_doctor.model import Fact, Finding, Fix, Known, ScenarioResult
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, short_path
@@ -76,7 +77,7 @@ def fact(value: Fact[str]) -> Markup:
 def card(finding: Finding, rule: Rule | None) -> Markup:
     """A finding in full."""
     state = summary.state_of(finding)
-    parts = [tag("h3", badge(state), " ", one_line(summary.heading(finding)))]
+    parts = [tag("h3", badge(state), " ", one_line(heading(finding)))]
     if finding.detail and finding.title:
         parts.append(tag("p", finding.detail))
     if finding.evidence:
@@ -104,7 +105,7 @@ def _fix(fix: Fix | LogFix) -> Markup:
 
 def short_list(findings: Iterable[Finding]) -> Markup:
     """A line a finding."""
-    items = [tag("li", badge(summary.state_of(f)), f" {one_line(summary.heading(f))}", _detail(f)) for f in findings]
+    items = [tag("li", badge(summary.state_of(f)), f" {one_line(heading(f))}", _detail(f)) for f in findings]
     return tag("ul", *items, style="list-style: none; padding: 0") if items else Markup("")
 
 

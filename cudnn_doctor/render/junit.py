@@ -6,7 +6,7 @@ their reason. The first suite holds the verdict itself, so that a run without ve
 
 from __future__ import annotations
 
-from cudnn_doctor.exits import RANK
+from cudnn_doctor.exits import RANK, heading
 from cudnn_doctor.model import Finding, Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line
@@ -54,7 +54,7 @@ def _verdict(report: Report) -> Markup:
 
 
 def _case(report: Report, category: str, finding: Finding) -> Markup:
-    name = one_line(summary.heading(finding))
+    name = one_line(heading(finding))
     text = "\n".join(summary.in_full(finding))
     state = summary.state_of(finding)
     child: tuple[Markup, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cudnn_doctor.exits import heading
 from cudnn_doctor.model import Fact, Finding, Fix, Known, Report, value_or
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, size, time
@@ -75,7 +76,7 @@ def overview(report: Report) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    parts = [f"### {SIGNS[summary.state_of(finding)]}: {text(summary.heading(finding))}"]
+    parts = [f"### {SIGNS[summary.state_of(finding)]}: {text(heading(finding))}"]
     if finding.detail and finding.title:
         parts.append(text(finding.detail))
     if finding.evidence:
@@ -114,7 +115,7 @@ def _explanation(explanation: Explanation) -> Iterator[str]:
 
 def _short(finding: Finding) -> str:
     detail = f": {text(finding.detail)}" if finding.detail and finding.title else ""
-    return f"{text(summary.heading(finding))}{detail}"
+    return f"{text(heading(finding))}{detail}"
 
 
 def _details(report: Report) -> Iterator[str]:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from cudnn_doctor.exits import heading
 from cudnn_doctor.model import Finding, Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, visible
@@ -86,7 +87,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
     state = summary.state_of(finding)
     pointers = [e.pointer for e in finding.evidence] or [f"/findings/{finding.code}"]
-    text = "\n".join((summary.heading(finding), *summary.in_full(finding)))
+    text = "\n".join((heading(finding), *summary.in_full(finding)))
     return {
         "ruleId": finding.code,
         "ruleIndex": index[finding.code],
@@ -112,6 +113,6 @@ def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
 def _notification(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
     return {
         "level": "error",
-        "message": {"text": _text(f"{summary.heading(finding)}: {finding.detail}")},
+        "message": {"text": _text(f"{heading(finding)}: {finding.detail}")},
         "associatedRule": {"id": finding.code, "index": index[finding.code]},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.exits import RANK, exit_code
+from cudnn_doctor.exits import RANK, exit_code, heading
 from cudnn_doctor.model import Finding, Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line
@@ -27,7 +27,7 @@ def render_quiet(report: Report) -> str:
 def _line(finding: Finding) -> str:
     fix = finding.fixes[0] if finding.fixes else None
     remedy = f"; fix: {fix.command or fix.text}" if fix else ""
-    return f"{finding.severity}: {summary.heading(finding)}{remedy}"
+    return f"{finding.severity}: {heading(finding)}{remedy}"
 
 
 def render_nagios(report: Report) -> str:
@@ -36,7 +36,7 @@ def render_nagios(report: Report) -> str:
     state = NAGIOS[exit_code(report.verdict, report.findings, "nagios")]
     found = [summary.state_of(f) for f in report.findings]
     worst = summary.ordered(report.findings, "error", "warning")
-    reason = summary.heading(worst[0]) if worst and report.verdict != "no-verdict" else report.reason
+    reason = heading(worst[0]) if worst and report.verdict != "no-verdict" else report.reason
     more = f" (and {len(worst) - 1} more)" if len(worst) > 1 else ""
     numbers = {
         "errors": f"{found.count('error')}",

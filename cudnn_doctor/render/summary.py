@@ -78,13 +78,6 @@ def machine(report: Report) -> str:
     return f"{value_or(s.host.os, 'unknown OS')}, {python}"
 
 
-def heading(finding: Finding) -> str:
-    """ "CD302 torch 2.11.0: An older copy is found first"; a title that begins with the subject says it once."""
-    title = finding.title or finding.detail
-    told = not finding.subject or title.startswith(finding.subject)
-    return f"{finding.code} {title}" if told else f"{finding.code} {finding.subject}: {title}"
-
-
 def evidence_text(evidence: Evidence) -> str:
     """Value, and in brackets where it was read."""
     return f"{evidence.value} ({evidence.source})" if evidence.source else evidence.value
@@ -109,7 +102,7 @@ def counts(report: Report) -> tuple[tuple[int, str], ...]:
 
 def first_fix(report: Report) -> tuple[Finding, Fix] | None:
     """The worst problem that says what to do, and its first fix."""
-    for finding in ordered(report.findings, "error", "warning"):
+    for finding in ordered(report.findings, "error", "warning", "note"):
         if finding.fixes:
             return finding, finding.fixes[0]
     return None
@@ -119,7 +112,9 @@ def next_step(report: Report) -> str:
     """What the reader does now, in one or two sentences."""
     if report.verdict == "problem":
         fix = first_fix(report)
-        return f"Start with {fix[0].code}, then run the check again." if fix else "Run the check again after a change."
+        if fix is None:
+            return "Run the check again after a change."
+        return f"Start with {fix[0].code}: {fix[1].text.rstrip('.:')}. Then run the check again."
     if report.verdict == "ok":
         return (
             "If a program still fails on this machine, give its log to `cudnn-doctor explain LOG`; "

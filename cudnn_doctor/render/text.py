@@ -1,5 +1,5 @@
-"""The report as lines for people, in the manner of `flutter doctor`: one line a category, then what is wrong in full
-(title, evidence, fix, how to verify), what is unknown in short, the verdict and the next step.
+"""The report as lines for people, in the manner of `flutter doctor`: the verdict, one line a category, what is wrong in
+full (title, evidence, fix, how to verify), what is unknown in short, and at the end, above the prompt, the next step.
 
 A line is a tuple of spans, a style and a text; `plain` drops the styles, `terminal` paints them. Both show the same
 words, so colour is never the only sign.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from cudnn_doctor.exits import heading
 from cudnn_doctor.model import Finding, Fix, Report, Verdict
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad, visible, wrap
@@ -56,6 +57,8 @@ class Layout:
             yield (*start, (style, line))
 
     def report(self, report: Report, *, verbose: bool) -> Iterator[Line]:
+        style, word = VERDICTS[report.verdict]
+        yield from self.block(report.reason, first=((style, f"{word}: "),))
         tool = f"{report.tool.name} {report.tool.version}".rstrip()
         yield from self.block(f"{tool} on {summary.machine(report)}", style="bold")
         yield ()
@@ -93,7 +96,7 @@ class Layout:
             shown = [f for f in category.findings if summary.state_of(f) in ("crashed", "error", "warning")]
             facts = list(category.facts) or ([] if shown else [f"{len(category.findings)} checks"])
             spans: list[tuple[Style, str]] = [("", fact) for fact in facts]
-            spans += [(summary.state_of(f), summary.heading(f)) for f in shown]
+            spans += [(summary.state_of(f), heading(f)) for f in shown]
             for i, (style, text) in enumerate(spans):
                 start: Line = first if i == 0 else (("", " " * lead),)
                 yield from self.block(one_line(text), first=start, style=style)
@@ -102,7 +105,7 @@ class Layout:
         state = summary.state_of(finding)
         sign = self.sign(state)
         indent = cells(sign[1]) + 1
-        yield from self.block(one_line(summary.heading(finding)), first=(sign, ("", " ")), style="bold")
+        yield from self.block(one_line(heading(finding)), first=(sign, ("", " ")), style="bold")
         if finding.detail and finding.title:
             yield from self.block(finding.detail, indent=indent)
         for evidence in finding.evidence:
@@ -122,8 +125,8 @@ class Layout:
                 yield (("", " " * indent), ("bold", start), ("command", line))
 
     def _short(self, finding: Finding) -> Iterator[Line]:
-        heading = summary.heading(finding)
-        text = f"{heading}: {finding.detail}" if finding.detail and finding.title else heading
+        title = heading(finding)
+        text = f"{title}: {finding.detail}" if finding.detail and finding.title else title
         yield from self.block(one_line(text), first=(self.sign(summary.state_of(finding)), ("", " ")))
 
     def _others(self, report: Report) -> Iterator[Line]:
@@ -139,9 +142,8 @@ class Layout:
 
     def _verdict(self, report: Report) -> Iterator[Line]:
         style, word = VERDICTS[report.verdict]
-        yield from self.block(f"{report.reason} (exit code {report.exit_code})", first=((style, f"{word}: "),))
         tally = ", ".join(f"{n} {state}" for n, state in summary.counts(report))
-        yield from self.block(f"Checks: {tally or 'none'}.", style="dim")
+        yield from self.block(f"(exit code {report.exit_code}): {tally or 'no check'}.", first=((style, f"{word} "),))
         yield from self.block(summary.next_step(report))
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from cudnn_doctor.knowledge.versions import NotAVersionError
@@ -31,10 +32,12 @@ from cudnn_doctor.model import (
     Fix,
     Known,
     Owner,
+    Patient,
     ScenarioResult,
     Severity,
     Snapshot,
     Status,
+    value_or,
 )
 
 if TYPE_CHECKING:
@@ -137,11 +140,16 @@ def need(fact: Known[T] | Absent, pointer: str) -> T:
     return fact.value
 
 
+def told(value: object) -> str:
+    """A value as people write it: "sm_80, sm_90" of several."""
+    return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
 def cite(fact: Known[T] | Absent, pointer: str) -> Evidence:
     """Evidence from a fact, known or absent."""
     if isinstance(fact, Absent):
         return Evidence(pointer=pointer, value=f"absent: {fact.reason}", source=fact.detail)
-    return Evidence(pointer=pointer, value=str(fact.value), source=fact.source)
+    return Evidence(pointer=pointer, value=told(fact.value), source=fact.source)
 
 
 class Rule(Base, frozen=True, kw_only=True):
@@ -170,9 +178,9 @@ class Rule(Base, frozen=True, kw_only=True):
             outcomes = [unknown("", self.title, detail=str(e))]
         except Exception as e:
             outcomes = [Outcome(status="crashed", subject="", title=self.title, detail=f"{type(e).__name__}: {e}")]
-        return tuple(self._finding(o) for o in outcomes or [skip("", "nothing here to judge")])
+        return tuple(self._finding(o, case) for o in outcomes or [skip("", "nothing here to judge")])
 
-    def _finding(self, o: Outcome) -> Finding:
+    def _finding(self, o: Outcome, case: Case) -> Finding:
         return Finding(
             code=self.code,
             status=o.status,
@@ -182,9 +190,20 @@ class Rule(Base, frozen=True, kw_only=True):
             title=o.title or self.title,
             detail=o.detail,
             evidence=o.evidence,
-            fixes=o.fixes,
+            fixes=tuple(_of_environment(f, case.snapshot.patient) for f in o.fixes),
             causes=() if o.status != "problem" else self.causes if o.causes is None else o.causes,
         )
+
+
+def _of_environment(fix: Fix, patient: Patient) -> Fix:
+    """A fix whose `cudnn-doctor check` looks at the environment that was examined: without the --env of this call it
+    would look at another one, and find that all is well."""
+    if patient.chosen_by != "--env" or "cudnn-doctor check" not in fix.command + fix.verify:
+        return fix
+    place = patient.prefix if patient.kind != "system" else value_or(patient.python, patient.prefix)
+    check = f"cudnn-doctor check --env {quote(place)}"
+    command, verify = (text.replace("cudnn-doctor check", check) for text in (fix.command, fix.verify))
+    return Fix(text=fix.text, command=command, verify=verify)
 
 
 def rule(

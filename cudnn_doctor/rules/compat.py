@@ -14,7 +14,7 @@ from cudnn_doctor.knowledge.compat import (
     loader_rule,
     official_table,
 )
-from cudnn_doctor.knowledge.pins import fitting_cudnn, pin
+from cudnn_doctor.knowledge.pins import fitting_cudnn
 from cudnn_doctor.knowledge.versions import numbers
 from cudnn_doctor.model import Fix, Known, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, rule
@@ -27,11 +27,11 @@ from cudnn_doctor.rules.compat_facts import (
     flavour,
     loaded,
     outcome,
-    pip,
     requirement,
 )
 from cudnn_doctor.rules.compat_gpu import cudnn_code, driver_cudnn, driver_framework, driver_ptx, wheel_code
-from cudnn_doctor.rules.facts import again, copies, copy_name, fix, shown
+from cudnn_doctor.rules.facts import copies, copy_name, shown
+from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, pip, quoted, without_folders
 from cudnn_doctor.rules.sample import EX, sample
 
 __all__ = [  # the rules that are written elsewhere; `all_rules` finds them here
@@ -79,7 +79,8 @@ def _suitable(case: Case, found: Loaded) -> list[Fix]:
     if accepted:
         step = found.search.step
         text = f"{copy_name(accepted[0])} would do, but {found.copy.path} is found first ({step})"
-        command = "unset LD_LIBRARY_PATH" if "LD_LIBRARY_PATH" in step else ""
+        leave = without_folders(case, found.copy.directory, found.copy.path.rpartition("/")[0])
+        command = leave or (SHOW_PATH if "LD_LIBRARY_PATH" in step else "")
         fixes.append(fix(text, command, verify=again("CD406")))
     cuda = numbers(built_cuda(case, found.framework) or str(flavour(found.copy) or 12))[0]
     distribution = f"nvidia-cudnn-cu{cuda}"
@@ -95,9 +96,8 @@ def _suitable(case: Case, found: Loaded) -> list[Fix]:
     )
     release = next((v for v in candidates if _accepts(case, found, built, v)), "")
     if release:
-        wanted = f'"{pin(case.matrix, distribution, release) or f"{distribution}=={release}"}"'
         text = f"Install cuDNN {release}, which {found.name} accepts, and let no other copy come first"
-        fixes.append(fix(text, pip(case, wanted), verify=again("CD406")))
+        fixes.append(fix(text, pip(case, "install", f"{distribution}=={release}"), verify=again("CD406")))
     elif not fixes:
         text = f"Install cuDNN {built} for CUDA {cuda} from NVIDIA's archive; PyPI has none that {found.name} accepts"
         fixes.append(fix(text, verify=again("CD406")))
@@ -267,7 +267,7 @@ def declared(case: Case) -> Iterator[Outcome]:
                 found.name,
                 f"{found.name} would load cuDNN {found.version}, outside the range that its wheel declares",
                 evidence=[*found.evidence(), shown(found.copy.package, f"{found.copy_pointer}/package")],
-                fixes=[fix("Install what the wheel asks for", pip(case, f'"{name}"'), verify=again("CD409"))],
+                fixes=[fix("Install what the wheel asks for", pip(case, "install", name), verify=again("CD409"))],
             )
 
 
@@ -307,5 +307,7 @@ def tested(case: Case) -> Iterator[Outcome]:
             found.name,
             f"{found.name} runs with other versions than the tested ones",
             evidence=[*found.evidence(), shown(found.framework.built_cuda, f"{found.pointer}/built_cuda")],
-            fixes=[fix(text, f"cudnn-doctor matrix tensorflow {found.framework.version}", verify=again("CD406"))],
+            fixes=[
+                fix(text, f"cudnn-doctor matrix tensorflow {quoted(found.framework.version)}", verify=again("CD406"))
+            ],
         )

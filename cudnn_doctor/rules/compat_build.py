@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cudnn_doctor.knowledge.compat import cautions, same_flavour
-from cudnn_doctor.knowledge.pins import fitting_cudnn, pin
+from cudnn_doctor.knowledge.pins import fitting_cudnn, torch_build
 from cudnn_doctor.knowledge.versions import numbers
 from cudnn_doctor.model import Fact, Fix, Framework, Known, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
@@ -19,10 +19,10 @@ from cudnn_doctor.rules.compat_facts import (
     framework_version,
     loaded,
     outcome,
-    pip,
     requirement,
 )
-from cudnn_doctor.rules.facts import again, fix, gpu_present, gpus, shown
+from cudnn_doctor.rules.facts import gpu_present, gpus, shown
+from cudnn_doctor.rules.remedies import again, fix, pip
 from cudnn_doctor.rules.sample import EX, NO_DEVICE, sample
 
 
@@ -94,8 +94,8 @@ def _other_cudnn(case: Case, found: Loaded) -> Fix:
         machine=case.snapshot.host.machine,
     )
     if release := next(candidates, ""):
-        wanted = f'"{pin(case.matrix, distribution, release) or distribution}"'
-        return fix(f"Install {distribution} {release}", pip(case, wanted), verify=again("CD411"))
+        command = pip(case, "install", f"{distribution}=={release}")
+        return fix(f"Install {distribution} {release}", command, verify=again("CD411"))
     cards = ", ".join(label for _, label, _ in capabilities(case).values())
     text = (
         f"No {distribution} does for {cards}: leave the old GPU out (CUDA_VISIBLE_DEVICES), or install an older release"
@@ -130,6 +130,7 @@ def one_cuda(case: Case) -> Iterator[Outcome]:
         wanted = f"nvidia-cudnn-cu{numbers(cuda)[0]}"
         specifier, _ = requirement(case, found.framework, wanted)
         text = f"Give each framework an environment of its own; in this one, put back {wanted} last"
+        command = pip(case, "install", "--force-reinstall", "--no-deps", wanted + specifier)
         name = "cuda_flavour" if isinstance(found.copy.cuda_flavour, Known) else "cudart"
         source: Fact[Any] = getattr(found.copy, name)
         yield outcome(
@@ -141,7 +142,7 @@ def one_cuda(case: Case) -> Iterator[Outcome]:
                 shown(found.framework.built_cuda, f"{found.pointer}/built_cuda"),
                 shown(source, f"{found.copy_pointer}/{name}"),
             ],
-            fixes=[fix(text, pip(case, f'--force-reinstall --no-deps "{wanted}{specifier}"'), verify=again("CD412"))],
+            fixes=[fix(text, command, verify=again("CD412"))],
         )
 
 
@@ -211,26 +212,26 @@ def _gpu_build(case: Case, framework: Framework) -> Fix:
         extra = "[and-cuda]" if release >= (2, 14) else ""
         distribution = "tensorflow-gpu" if release < (2, 1) else f"tensorflow{extra}"
         text = f"Uninstall {framework.distribution} and install the GPU build of the same release"
-        return fix(text, pip(case, f'"{distribution}=={version}"'), verify=verify)
+        return fix(text, _instead(case, framework, f"{distribution}=={version}"), verify=verify)
     if framework.name == "torch":
         row = case.matrix.framework("torch", version)
-        index = (
-            f" --index-url https://download.pytorch.org/whl/cu{row.cuda.replace('.', '')}" if row and row.cuda else ""
-        )
-        return fix(
-            "Install the CUDA build of the same release",
-            pip(case, f"--force-reinstall torch=={version}{index}"),
-            verify=verify,
-        )
+        build = f"cu{row.cuda.replace('.', '')}" if row and row.cuda else ""
+        words = torch_build(version, build) if build else ("--force-reinstall", "--no-deps", f"torch=={version}")
+        return fix("Install the CUDA build of the same release", pip(case, "install", *words), verify=verify)
     if framework.name == "jax":
         serves = value_or(case.snapshot.driver.cuda, "")
         plugin = "cuda13" if serves and numbers(serves) >= (13,) else "cuda12"
-        return fix("Install JAX with its CUDA plugin", pip(case, f'"jax[{plugin}]=={version}"'), verify=verify)
+        return fix("Install JAX with its CUDA plugin", pip(case, "install", f"jax[{plugin}]=={version}"), verify=verify)
     if framework.name in ("onnxruntime", "paddle"):
         wanted = {"onnxruntime": "onnxruntime-gpu", "paddle": "paddlepaddle-gpu"}[framework.name]
         text = f"Where it should use the GPU: uninstall {framework.distribution} and install {wanted}"
-        return fix(text, pip(case, wanted), verify=verify)
+        return fix(text, _instead(case, framework, wanted), verify=verify)
     return fix(f"Where it should use the GPU: install the GPU build of {framework.name}", verify=verify)
+
+
+def _instead(case: Case, framework: Framework, wanted: str) -> str:
+    """Both builds keep their files in one folder: the old one goes first, and pip asks before it does that."""
+    return f"{pip(case, 'uninstall', framework.distribution)} && {pip(case, 'install', wanted)}"
 
 
 @rule(
@@ -268,7 +269,7 @@ def runtime_only(case: Case) -> Iterator[Outcome]:
             fixes=[
                 fix(
                     f"Install the full cuDNN, and take {found.copy.directory} out of the search path",
-                    pip(case, f'"{distribution}{specifier}"'),
+                    pip(case, "install", distribution + specifier),
                     verify=again("CD414"),
                 )
             ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudnn_doctor.knowledge.compat import LABELS, Judgement, built_cudnn
@@ -120,12 +119,6 @@ def capabilities(case: Case) -> dict[str, tuple[str, str, Evidence]]:
 def driver_system(case: Case) -> str:
     """Whose driver releases count: those of Windows under WSL too."""
     return "windows" if in_wsl(case) or "Windows" in value_or(case.snapshot.host.os, "") else "linux"
-
-
-def pip(case: Case, wanted: str) -> str:
-    """A pip command for the patient's own Python."""
-    python = case.snapshot.patient.python
-    return f"{quote(python.value) if isinstance(python, Known) else 'python'} -m pip install {wanted}"
 
 
 def cited(judgement: Judgement) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.knowledge.compat import Judgement, cudnn_for_gpu, driver_for_cuda, service, wheel_for_gpu
-from cudnn_doctor.knowledge.pins import driver_branch, fitting_cudnn, fitting_release, pin, release_for_driver
-from cudnn_doctor.knowledge.pins import variant_command as variant
+from cudnn_doctor.knowledge.pins import driver_branch, fitting_cudnn, fitting_release, release_for_driver, variant
 from cudnn_doctor.knowledge.versions import numbers
 from cudnn_doctor.model import CudaInit, CudnnCopy, Evidence, Fix, Framework, Known, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, rule, skip
@@ -20,14 +19,11 @@ from cudnn_doctor.rules.compat_facts import (
     known_row,
     loaded,
     outcome,
-    pip,
     requirement,
 )
 from cudnn_doctor.rules.facts import (
-    again,
     copies,
     copy_name,
-    fix,
     frameworks,
     gpu_present,
     in_container,
@@ -35,6 +31,7 @@ from cudnn_doctor.rules.facts import (
     resolutions,
     shown,
 )
+from cudnn_doctor.rules.remedies import again, fix, pip
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
 DRIVER = "/snapshot/driver/version"
@@ -145,9 +142,9 @@ def _older_release(case: Case, framework: Framework) -> list[Fix]:
     if not release:
         return []
     extra = "[and-cuda]" if framework.name == "tensorflow" and numbers(release) >= (2, 14) else ""
-    wanted = f'"{framework.name}{extra}=={release}"'
+    wanted = f"{framework.name}{extra}=={release}"
     text = f"Or install {framework.name} {release}, whose CUDA this driver serves"
-    return [fix(text, pip(case, wanted), verify=again("CD401"))]
+    return [fix(text, pip(case, "install", wanted), verify=again("CD401"))]
 
 
 @rule(
@@ -313,15 +310,14 @@ def _other_cudnn(case: Case, copy: CudnnCopy, cc: str) -> list[Fix]:
     release = next(candidates, "")
     if not release:
         if consumer:
-            return _other_wheel(case, consumer.framework, cc)
+            return _other_wheel(case, consumer.framework, cc, "CD404")
         last = case.matrix.gpu(cc)
         text = f"No {distribution} serves this GPU" + (f"; the last cuDNN was {last.cudnn_max}" if last else "")
         return [fix(text, verify=again("CD404"))]
-    wanted = f'"{pin(case.matrix, distribution, release) or distribution}"'
     text = f"Install {distribution} {release}, the newest with code for this GPU"
     if exact and consumer:
         text += f"; {consumer.name} pins another one, so pip will warn"
-    return [fix(text, pip(case, wanted), verify=again("CD404"))]
+    return [fix(text, pip(case, "install", f"{distribution}=={release}"), verify=again("CD404"))]
 
 
 @rule(
@@ -359,7 +355,7 @@ def wheel_code(case: Case) -> Iterator[Outcome]:
                 f"{name} on {label}",
                 f"{name} has {'only PTX' if judgement.rule == 'wheel-gpu:ptx' else 'no code'} for {label}",
                 evidence=[shown(framework.compute_capabilities, f"{pointer}/compute_capabilities"), evidence],
-                fixes=_other_wheel(case, framework, cc),
+                fixes=_other_wheel(case, framework, cc, "CD405"),
                 causes=("gpu-too-old-for-build",) if old else ("gpu-too-new-for-build",),
             )
 
@@ -370,16 +366,16 @@ def _number(code: str) -> tuple[int, ...]:
     return numbers(capability(code))
 
 
-def _other_wheel(case: Case, framework: Framework, cc: str) -> list[Fix]:
-    other = variant(case.matrix, framework.version, cc) if framework.name == "torch" else ""
+def _other_wheel(case: Case, framework: Framework, cc: str, code: str) -> list[Fix]:
+    other = variant(case.matrix, framework.version, cc) if framework.name == "torch" else ()
     if other:
         text = "Install the build of the same release that has code for this GPU"
-        return [fix(text, pip(case, other), verify=again("CD405"))]
+        return [fix(text, pip(case, "install", *other), verify=again(code))]
     release = fitting_release(case.matrix, framework.name, cc, than=framework.version)
     if release:
         extra = "[and-cuda]" if framework.name == "tensorflow" and numbers(release) >= (2, 14) else ""
-        wanted = f'"{framework.name}{extra}=={release}"'
+        wanted = f"{framework.name}{extra}=={release}"
         text = f"Install {framework.name} {release}, whose wheel has code for it"
-        return [fix(text, pip(case, wanted), verify=again("CD405"))]
+        return [fix(text, pip(case, "install", wanted), verify=again(code))]
     text = f"No wheel of {framework.name} on PyPI is known to have machine code for {cc}: build it from source"
-    return [fix(text, verify=again("CD405"))]
+    return [fix(text, verify=again(code))]

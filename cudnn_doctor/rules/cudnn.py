@@ -9,13 +9,10 @@ from msgspec.structs import replace
 from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Framework, Resolution, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
-    again,
     copies,
     copy_at,
     copy_name,
-    fix,
     frameworks,
-    install,
     numbers,
     plural,
     probe_error,
@@ -24,6 +21,7 @@ from cudnn_doctor.rules.facts import (
     shown,
     unanswered,
 )
+from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, install, pip, quoted, with_folder, without_folders
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, another_copy, sample
 
 SEARCH_DOC = "ld.so(8) and dlopen(3); glibc elf/dl-load.c"
@@ -106,11 +104,17 @@ def found(case: Case) -> Iterator[Outcome]:
             "No cuDNN anywhere on this machine",
             detail="--require cudnn demands one.",
             evidence=[nothing],
-            fixes=[fix("Install one for your CUDA.", "pip install nvidia-cudnn-cu12", verify=again("CD301"))],
+            fixes=[fix("Install one for your CUDA.", pip(case, "install", _for_driver(case)), verify=again("CD301"))],
         )
     else:
         detail = "No cuDNN was found, and no framework that would load one: there is nothing to examine."
         yield unknown("machine", "No cuDNN on this machine", detail=detail, evidence=[nothing])
+
+
+def _for_driver(case: Case) -> str:
+    """The cuDNN wheel for the CUDA that the driver serves."""
+    served = numbers(value_or(case.snapshot.driver.cuda, ""))[:1]
+    return f"nvidia-cudnn-cu{served[0] if served and served[0] in (11, 12, 13) else 12}"
 
 
 @rule(
@@ -163,7 +167,7 @@ def winner(case: Case) -> Iterator[Outcome]:
                 *(
                     fix(
                         "Or show it the copy that is here.",
-                        f"export LD_LIBRARY_PATH={c.directory}:$LD_LIBRARY_PATH",
+                        with_folder(c.directory),
                         verify=again("CD302"),
                     )
                     for c in usable[:1]
@@ -221,21 +225,23 @@ def too_old_first(case: Case) -> Iterator[Outcome]:
                 f"{value_or(framework.built_cudnn, '?')}; {value_or(better.version, '?')} is there unused",
                 detail=f"{copy.path} wins by {resolution.step}; {better.path} would do.",
                 evidence=[*evidence, _cite_copy(f"{pointer}/shadowed", better)],
-                fixes=[_unshadow(copy, resolution)],
+                fixes=[_unshadow(case, copy, resolution, "CD303")],
             )
         else:
             yield passed(name, "What it loads is not older than its build", evidence=evidence)
 
 
-def _unshadow(copy: CudnnCopy, resolution: Resolution) -> Fix:
+def _unshadow(case: Case, copy: CudnnCopy, resolution: Resolution, code: str) -> Fix:
     if resolution.step.startswith("LD_PRELOAD"):
-        return fix("Take it out of LD_PRELOAD.", "unset LD_PRELOAD", verify=again("CD302"))
+        return fix("Take it out of LD_PRELOAD.", "unset LD_PRELOAD", verify=again(code))
     if resolution.step.startswith("LD_LIBRARY_PATH"):
-        text = f"Take {copy.directory} out of LD_LIBRARY_PATH (or put it last)."
-        return fix(text, "echo $LD_LIBRARY_PATH | tr : '\\n'", verify=again("CD302"))
+        text = f"Take {copy.directory} out of LD_LIBRARY_PATH, and out of what sets it (.bashrc, a module file)."
+        leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
+        return fix(text, leave or SHOW_PATH, verify=again(code))
     owner = value_or(copy.package, "")
     text = f"Remove or update {owner or copy.path}: it is found by {resolution.step}."
-    return fix(text, f"dpkg -S {copy.real_path}; rpm -qf {copy.real_path}", verify=again("CD302"))
+    path = quoted(copy.real_path)
+    return fix(text, f"dpkg -S {path}; rpm -qf {path}", verify=again(code))
 
 
 @rule(
@@ -277,7 +283,7 @@ def overridden(case: Case) -> Iterator[Outcome]:
                     Evidence(pointer=f"{pointer}/step", value=resolution.step, source="search of the loader"),
                     _cite_copy(f"{pointer}/shadowed", differs[0]),
                 ],
-                fixes=[_unshadow(copy, resolution)],
+                fixes=[_unshadow(case, copy, resolution, "CD304")],
             )
 
 

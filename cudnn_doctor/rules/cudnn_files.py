@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model import Absent, Evidence, Fix, Overwrite, known, value_or
+from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Overwrite, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, unknown
 from cudnn_doctor.rules.facts import (
-    again,
     copies,
     copy_name,
-    fix,
     frameworks,
     loaded_by,
     probe_error,
-    python_of,
-    reinstall,
     requirement_name,
     shown,
     unanswered,
 )
+from cudnn_doctor.rules.remedies import again, fix, pip, quoted, reinstall, without_folders
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, sample, search, with_searches
 from cudnn_doctor.rules.sublibraries import Foreign, foreign_sublibraries, own_version
 
@@ -68,7 +65,7 @@ def mixed(case: Case) -> Iterator[Outcome]:
             f"Mixed: {_told(foreign)}" + (f", its own are of {main or 'another'}" if everything else others),
             detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
             evidence=[f.evidence for f in foreign],
-            fixes=reinstall(case, copy, "CD306") if on_disk and main else [_leave(case, foreign[0].folder)],
+            fixes=reinstall(case, copy, "CD306") if on_disk and main else _leave(case, copy, foreign[0]),
             severity=None if used else "note",
         )
 
@@ -90,14 +87,17 @@ def _told(foreign: Sequence[Foreign]) -> str:
     return ", ".join(told)
 
 
-def _leave(case: Case, folder: str) -> Fix:
-    listed = case.snapshot.host.environment.get("LD_LIBRARY_PATH", "").split(":")
-    if folder in listed:
-        rest = ":".join(p for p in listed if p and p != folder)
+def _leave(case: Case, copy: CudnnCopy, foreign: Foreign) -> tuple[Fix, ...]:
+    """For a file that the loader finds elsewhere, or that a link leads to."""
+    folder, verify = foreign.folder, again("CD306")
+    if leave := without_folders(case, folder):
         text = f"Take {folder} out of LD_LIBRARY_PATH, so that this copy finds its own files."
-        return fix(text, f"export LD_LIBRARY_PATH={rest}", verify=again("CD306"))
-    text = f"Take {folder} out of the loader's path, or remove the foreign file from it."
-    return fix(text, f"ls -l {folder}/libcudnn*; echo $LD_LIBRARY_PATH", verify=again("CD306"))
+        return (fix(text, leave, verify=verify),)
+    if not foreign.found:
+        return reinstall(case, copy, "CD306")
+    file = quoted(f"{folder}/{foreign.name}")
+    text = f"{foreign.name} in {folder} is found by {foreign.evidence.source}: update or remove what put it there."
+    return (fix(text, f"dpkg -S {file}; rpm -qf {file}; ls -l {file}", verify=verify),)
 
 
 @rule(
@@ -193,9 +193,8 @@ def overwritten(case: Case) -> Iterator[Outcome]:
         wanted = [n for n in names if n in asked]
         on_disk = value_or(shared.on_disk, "")
         right = wanted == [on_disk.partition(" ")[0]] or not any(n.startswith("nvidia-cudnn") for n in names)
-        keep = next((p.replace(" ", "==") for p in shared.packages if p.partition(" ")[0] in wanted[:1]), "")
-        others = [n for n in names if n not in wanted[:1]]
-        python = python_of(case)
+        keep = next((p for p in shared.packages if p.partition(" ")[0] in wanted[:1]), on_disk)
+        others = [n for n in names if n != keep.partition(" ")[0]]
         yield problem(
             " and ".join(shared.packages),
             f"share {shared.files} files in {shared.directory}; on disk are those of {on_disk or 'an unknown one'}",
@@ -203,14 +202,16 @@ def overwritten(case: Case) -> Iterator[Outcome]:
                 Evidence(pointer=f"{pointer}/packages", value=", ".join(shared.packages), source="RECORD files"),
                 shown(shared.on_disk, f"{pointer}/on_disk"),
             ],
-            fixes=[
-                fix(
-                    f"Remove all of them and install {keep} again." if keep else "Keep one: remove all, install one.",
-                    f"{python} -m pip uninstall -y {' '.join(names)} && {python} -m pip install --no-deps '{keep}'"
-                    if keep
-                    else f"{python} -m pip uninstall -y {' '.join(others)}",
-                    verify=again("CD308"),
-                )
-            ],
+            fixes=[_keep(case, keep.replace(" ", "=="), others)],
             severity="warning" if right else None,
         )
+
+
+def _keep(case: Case, keep: str, others: Sequence[str]) -> Fix:
+    """Removing one takes the shared files of the other away, so that it has to be put back; pip asks before."""
+    if not keep:
+        text = "Keep the one that your framework was built for: uninstall the others, then install it again."
+        return fix(text, pip(case, "list"), verify=again("CD308"))
+    put_back = pip(case, "install", "--force-reinstall", "--no-deps", keep)
+    text = f"Keep {keep}: remove {' and '.join(others)}, which takes the shared files away, and put it back."
+    return fix(text, f"{pip(case, 'uninstall', *others)} && {put_back}", verify=again("CD308"))

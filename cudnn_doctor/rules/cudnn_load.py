@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Known, Resolution, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
-    again,
     copies,
     copy_name,
-    fix,
     frameworks,
     loaded_by,
     own_searches,
-    python_of,
-    reinstall,
     same_version,
     shown,
     unanswered,
 )
 from cudnn_doctor.rules.messages import loader_message
+from cudnn_doctor.rules.remedies import again, fix, pip, provide, reinstall, with_folder
 from cudnn_doctor.rules.sample import EX, SITE, sample, search, with_searches
 from cudnn_doctor.rules.sublibraries import foreign_sublibraries
 
@@ -84,13 +81,13 @@ def helpers(case: Case) -> Iterator[Outcome]:
             fixes=[
                 fix(
                     f"They are in {places[0].rpartition('/')[0]}: put that on the path.",
-                    f"export LD_LIBRARY_PATH={places[0].rpartition('/')[0]}:$LD_LIBRARY_PATH",
+                    with_folder(places[0].rpartition("/")[0]),
                     verify=again("CD309"),
                 )
                 if places
                 else fix(
                     "Install the cuBLAS and NVRTC of the CUDA that this cuDNN was built for.",
-                    f"{python_of(case)} -m pip install {_wheels(copy)}",
+                    pip(case, "install", *_wheels(copy)),
                     verify=again("CD309"),
                 )
             ],
@@ -109,15 +106,12 @@ def _on_disk(case: Case, soname: str) -> str:
     return next(found, "")
 
 
-def _wheels(copy: CudnnCopy) -> str:
+def _wheels(copy: CudnnCopy) -> tuple[str, str]:
     major = value_or(copy.cuda_flavour, 0)
     if not major and isinstance(copy.cudart, Known):
         major = int(copy.cudart.value.partition(".")[0])
-    return (
-        "nvidia-cublas nvidia-cuda-nvrtc"
-        if major >= 13
-        else f"nvidia-cublas-cu{major or 12} nvidia-cuda-nvrtc-cu{major or 12}"
-    )
+    suffix = "" if major >= 13 else f"-cu{major or 12}"
+    return f"nvidia-cublas{suffix}", f"nvidia-cuda-nvrtc{suffix}"
 
 
 @rule(
@@ -211,15 +205,7 @@ def loads(case: Case) -> Iterator[Outcome]:
                 f"It cannot be loaded: {missing} is missing" if missing else _what_happened(asked.value),
                 detail=asked.value,
                 evidence=[shown(asked, f"{pointer}/asked")],
-                fixes=[
-                    fix(
-                        f"Install what provides {missing}, or put its folder on LD_LIBRARY_PATH.",
-                        f"find / -name '{missing}*' -not -path '/proc/*' 2>/dev/null",
-                        verify=again("CD311"),
-                    )
-                ]
-                if missing
-                else reinstall(case, copy, "CD311"),
+                fixes=provide(case, missing, "CD311") or reinstall(case, copy, "CD311"),
                 severity=None if used else "note",
                 causes=("helper-library-missing",)
                 if missing and not missing.startswith("libcudnn")

@@ -7,14 +7,8 @@ from typing import NamedTuple
 
 from cudnn_doctor.model import Absent, CudaInit, Known, Owner, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import (
-    again,
-    fix,
-    gpu_present,
-    hides_every_gpu,
-    shown,
-    variable,
-)
+from cudnn_doctor.rules.facts import gpu_present, gpus, hides_every_gpu, in_container, shown, variable
+from cudnn_doctor.rules.remedies import again, fix, quoted
 from cudnn_doctor.rules.sample import EX, sample
 
 INIT = "/snapshot/driver/init"
@@ -69,7 +63,7 @@ INIT_ERRORS: dict[int, InitError] = {
             ("Update the driver.", "nvidia-smi --query-gpu=driver_version --format=csv"),
             (
                 "Or install a framework built for an older CUDA: see what fits this driver.",
-                "cudnn-doctor matrix driver",
+                "cudnn-doctor matrix driver {driver}",
             ),
         ),
     ),
@@ -81,6 +75,7 @@ INIT_ERRORS: dict[int, InitError] = {
             ("Unset CUDA_VISIBLE_DEVICES, or name a GPU that exists.", "unset CUDA_VISIBLE_DEVICES"),
             ("In a container, start it with the GPU.", "docker run --gpus all ..."),
             ("With MIG on, make an instance and a compute instance first.", "nvidia-smi mig -lgi"),
+            ("See what the driver itself lists; a job scheduler may have granted none.", "nvidia-smi -L"),
         ),
     ),
     101: InitError(
@@ -141,8 +136,8 @@ INIT_ERRORS: dict[int, InitError] = {
         "node",
         ("environment-restriction",),
         (
-            ("Start the daemon again, or stop it.", "echo quit | nvidia-cuda-mps-control"),
-            ("Or leave MPS for this process.", "unset CUDA_MPS_PIPE_DIRECTORY"),
+            ("Start the daemon again.", "nvidia-cuda-mps-control -d"),
+            ("Or leave MPS for this program.", "CUDA_MPS_PIPE_DIRECTORY=/nonexistent python YOUR_SCRIPT.py"),
         ),
     ),
     999: InitError(
@@ -235,7 +230,7 @@ def cuinit(case: Case) -> Iterator[Outcome]:
         return
     release = value_or(case.snapshot.driver.version, "VERSION")
     known_error = INIT_ERRORS.get(asked.code)
-    meaning = known_error.meaning if known_error else "see the name"
+    meaning = known_error.meaning if known_error else "a code that cudnn-doctor does not know"
     shown_code = f"{asked.code} {asked.name}".strip()
     evidence = [
         shown(init, f"{INIT}/value/code", shown_code),
@@ -249,12 +244,22 @@ def cuinit(case: Case) -> Iterator[Outcome]:
         detail=f"No CUDA program can start here, so cuDNN can only say NOT_INITIALIZED. Asked of {asked.library}.",
         evidence=evidence,
         fixes=[
-            fix(text, command.replace("{driver}", release), verify=again("CD109"))
+            fix(text, command.replace("{driver}", quoted(release)), verify=again("CD109"))
             for text, command in (known_error.fixes if known_error else (RESTART_DRIVER,))
+            if _applies(case, command)
         ],
         owner=known_error.owner if known_error else None,
         causes=known_error.causes if known_error else None,
     )
+
+
+def _applies(case: Case, command: str) -> bool:
+    """Whether what a fix speaks of is there at all."""
+    if command == "unset CUDA_VISIBLE_DEVICES":
+        return "CUDA_VISIBLE_DEVICES" in case.snapshot.host.environment
+    if command.startswith("docker"):
+        return in_container(case)
+    return "mig" not in command or any(value_or(g.mig, True) for _, _, g in gpus(case))
 
 
 def _root(case: Case, code: int) -> str:

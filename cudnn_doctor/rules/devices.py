@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from cudnn_doctor.model import Absent, DeviceNode, Known, known
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import (
-    again,
     container_without_gpu,
     cuda_works,
-    fix,
     gpu_present,
     in_container,
     in_wsl,
@@ -18,6 +16,7 @@ from cudnn_doctor.rules.facts import (
     not_linux,
     shown,
 )
+from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 NODES = "/snapshot/driver/device_nodes"
@@ -185,8 +184,9 @@ def nodes_permitted(case: Case) -> Iterator[Outcome]:
             )
             if by_rule
             else fix(
-                "See which group owns the nodes and join it (then log in again); under a scheduler, ask for the GPU.",
-                "ls -l /dev/nvidia*; sudo usermod -aG video $USER",
+                "See which group owns the nodes and join it (sudo usermod -aG GROUP $USER, then log in again); under a "
+                "scheduler, ask for the GPU.",
+                "ls -l /dev/nvidia*; id",
                 verify=again("CD107"),
             )
         ],

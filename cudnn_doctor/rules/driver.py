@@ -8,9 +8,7 @@ from cudnn_doctor.model import Absent, Evidence, Known, NvmlStatus, PciDevice, k
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
     GPUS,
-    again,
     cuda_works,
-    fix,
     gpu_present,
     in_container,
     in_wsl,
@@ -20,6 +18,7 @@ from cudnn_doctor.rules.facts import (
     plural,
     shown,
 )
+from cudnn_doctor.rules.remedies import again, fix, quoted
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
 PCI = "/snapshot/driver/pci"
@@ -153,7 +152,7 @@ def kernel_driver(case: Case) -> Iterator[Outcome]:
                 fixes=[
                     fix(
                         "Run the work in the guest that owns the device, or bind it to the driver nvidia again.",
-                        f"lspci -k -s {devices[0].address}",
+                        f"lspci -k -s {quoted(devices[0].address)}",
                         verify=again("CD102"),
                     )
                 ],
@@ -307,7 +306,7 @@ def nouveau(case: Case) -> Iterator[Outcome]:
             fix(
                 "Forbid nouveau, rebuild the initramfs (dracut -f on Fedora and RHEL) and reboot.",
                 "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | "
-                "sudo tee /etc/modprobe.d/blacklist-nouveau.conf && sudo update-initramfs -u && sudo reboot",
+                "sudo tee /etc/modprobe.d/blacklist-nouveau.conf && sudo update-initramfs -u",
                 verify=again("CD104"),
             )
         ],

@@ -6,16 +6,8 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Absent, ProbeFailure, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import (
-    again,
-    container_without_gpu,
-    fix,
-    gpu_present,
-    not_linux,
-    shown,
-    size,
-    variable,
-)
+from cudnn_doctor.rules.facts import container_without_gpu, gpu_present, not_linux, shown, size, variable
+from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample, two_gpus
 
 LIMITS = "/snapshot/host/limits"

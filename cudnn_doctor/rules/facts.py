@@ -11,14 +11,13 @@ from cudnn_doctor.model import (
     Absent,
     CudnnCopy,
     Evidence,
-    Fix,
     Framework,
     Gpu,
     Known,
     Resolution,
     value_or,
 )
-from cudnn_doctor.rules.base import Case, Outcome, need, skip, unknown
+from cudnn_doctor.rules.base import Case, Outcome, need, skip, told, unknown
 
 T = TypeVar("T")
 GPUS = "/snapshot/gpus"
@@ -56,20 +55,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
 
 
-def again(code: str) -> str:
-    """The command that shows whether a fix worked."""
-    return f"cudnn-doctor check --only {code}"
-
-
-def fix(text: str, command: str = "", *, verify: str = "") -> Fix:
-    return Fix(text=text, command=command, verify=verify)
-
-
 def shown(fact: Known[T] | Absent, pointer: str, value: str = "") -> Evidence:
     """Evidence whose value is worded for people; an absent fact says that it is absent."""
     if isinstance(fact, Absent):
         return Evidence(pointer=pointer, value=f"absent: {fact.reason}", source=fact.detail)
-    return Evidence(pointer=pointer, value=value or str(fact.value), source=fact.source)
+    return Evidence(pointer=pointer, value=value or told(fact.value), source=fact.source)
 
 
 def variable(case: Case, name: str) -> Evidence:
@@ -197,21 +187,6 @@ def probe_error(case: Case, probe: str) -> str:
     return next((f"{f.probe}: {f.error}" for f in case.snapshot.failures if f.probe == probe), "")
 
 
-def python_of(case: Case) -> str:
-    """The interpreter of the examined environment, for commands."""
-    return value_or(case.snapshot.patient.python, "python")
-
-
-def install(case: Case, framework: Framework) -> str:
-    """The command that installs the cuDNN wheel that the framework's own metadata asks for; where it asks for none, the
-    question to the matrix."""
-    asked = (r for r in framework.requires if requirement_name(r).startswith("nvidia-cudnn"))
-    wanted = next((r.partition(";")[0].strip() for r in asked), "")
-    if not wanted:
-        return f"cudnn-doctor matrix {framework.name} {framework.version}"
-    return f"{python_of(case)} -m pip install '{wanted}'"
-
-
 def loaded_by(case: Case, copy: CudnnCopy) -> str:
     """Who would load this copy: "torch", "plain dlopen"; "" for a copy that loses every search."""
     consumers = [
@@ -227,16 +202,6 @@ def own_searches(case: Case, copy: CudnnCopy) -> Iterator[tuple[str, Resolution]
     for pointer, resolution in resolutions(case):
         if resolution.consumer in (copy.path, copy.real_path):
             yield pointer, resolution
-
-
-def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
-    package = value_or(copy.package, "")
-    name, _, version = package.partition(" ")
-    if name.startswith("nvidia-cudnn"):
-        command = f"{python_of(case)} -m pip install --force-reinstall --no-deps '{name}=={version}'"
-        return (fix("Install the wheel again.", command, verify=again(code)),)
-    what = package or copy.directory
-    return (fix(f"Install {what} again as a whole, from one release.", f"ls -l {copy.directory}", verify=again(code)),)
 
 
 def requirement_name(requirement: str) -> str:

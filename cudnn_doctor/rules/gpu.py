@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model import Absent, Evidence, Gpu, GpuProcess, Known, Xid, known, value_or
+from cudnn_doctor.model import Absent, Evidence, Fact, Gpu, GpuProcess, Known, Xid, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import (
-    again,
-    fix,
     gpus,
     in_container,
     not_linux,
@@ -19,6 +17,7 @@ from cudnn_doctor.rules.facts import (
     unanswered,
     variable,
 )
+from cudnn_doctor.rules.remedies import again, fix, quoted
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 GIB = 1 << 30
@@ -30,8 +29,12 @@ def _process(pid: int, name: str, memory: int) -> GpuProcess:
     return GpuProcess(pid=pid, name=known(name, EX), memory=known(memory, EX), kind="compute")
 
 
+def _yes(fact: Fact[bool]) -> str:
+    return "yes" if value_or(fact, False) else "no"
+
+
 def _holders(gpu: Gpu) -> str:
-    """ "pid 4711 (python3) 130.2 GiB, pid 4712 1.0 GiB; 2.1 GiB by processes that this user cannot see"."""
+    """ "pid 4711 (python3) 130.2 GiB, pid 4712 1.0 GiB, processes that this user or container cannot see 2.1 GiB"."""
     processes = value_or(gpu.processes, ())
     largest = sorted(processes, key=lambda p: -value_or(p.memory, 0))
     parts = [
@@ -44,7 +47,7 @@ def _holders(gpu: Gpu) -> str:
         parts.append(f"{len(largest) - 4} more")
     hidden = value_or(gpu.memory_used, 0) - sum(value_or(p.memory, 0) for p in processes)
     if hidden > GIB:
-        parts.append(f"{size(hidden)} by what this user or container cannot see")
+        parts.append(f"processes that this user or container cannot see {size(hidden)}")
     return ", ".join(parts)
 
 
@@ -96,7 +99,7 @@ def memory(case: Case) -> Iterator[Outcome]:
         yield problem(
             name,
             f"Only {text}",
-            detail=f"The memory is held by {holders}." if holders else "No process is listed that holds it.",
+            detail=f"Who holds the memory: {holders}." if holders else "No process is listed that holds it.",
             evidence=evidence,
             fixes=[
                 fix(
@@ -225,10 +228,15 @@ def mig(case: Case) -> Iterator[Outcome]:
                 evidence=evidence,
                 fixes=[
                     fix(
-                        "Make slices (see the profiles with -lgip), or turn MIG off.",
-                        f"sudo nvidia-smi mig -i {gpu.index} -lgip; sudo nvidia-smi -i {gpu.index} -mig 0",
+                        "Make slices: choose a profile of this list, then nvidia-smi mig -cgi PROFILE -C makes one.",
+                        f"sudo nvidia-smi mig -i {gpu.index} -lgip",
                         verify="nvidia-smi -L",
-                    )
+                    ),
+                    fix(
+                        "Or turn MIG off, with no process on the GPU.",
+                        f"sudo nvidia-smi -i {gpu.index} -mig 0",
+                        verify="nvidia-smi -L",
+                    ),
                 ],
             )
         elif chosen.startswith("MIG-"):
@@ -238,7 +246,9 @@ def mig(case: Case) -> Iterator[Outcome]:
                 name,
                 f"MIG is on with {plural(len(slices), 'slice')} and none is chosen: programs get the first one",
                 evidence=evidence,
-                fixes=[fix("Choose a slice.", f"export CUDA_VISIBLE_DEVICES={slices[0]}", verify=again("CD203"))],
+                fixes=[
+                    fix("Choose a slice.", f"export CUDA_VISIBLE_DEVICES={quoted(slices[0])}", verify=again("CD203"))
+                ],
                 severity="note",
                 owner="environment",
             )
@@ -262,7 +272,9 @@ def display(case: Case) -> Iterator[Outcome]:
         if isinstance(gpu.display_active, Absent):
             yield unanswered(name, "Display", gpu.display_active)
             continue
-        evidence = [shown(gpu.display_active, f"{pointer}/display_active")]
+        evidence = [
+            shown(gpu.display_active, f"{pointer}/display_active", f"a display is active: {_yes(gpu.display_active)}")
+        ]
         if not gpu.display_active.value:
             yield passed(name, "No display runs on it", evidence=evidence)
             continue
@@ -275,7 +287,7 @@ def display(case: Case) -> Iterator[Outcome]:
                     "If programs end with launch timeouts or status 7: run them on a GPU without display, or stop the "
                     "desktop for the run.",
                     "sudo systemctl isolate multi-user.target",
-                    verify="nvidia-smi -q -d COMPUTE | grep -i -A1 'display'",
+                    verify=f"nvidia-smi -i {gpu.index} --query-gpu=display_active --format=csv",
                 )
             ],
         )
@@ -339,7 +351,7 @@ def unlisted(case: Case) -> Iterator[Outcome]:
                 fix(
                     "Look for what the driver said of it; after Xid 79 power the machine down and up, and check power "
                     "and seating.",
-                    f"sudo dmesg | grep -i '{address[5:]}'",
+                    f"sudo dmesg | grep -i {quoted(address[5:])}",
                     verify=again("CD205"),
                 )
             ],

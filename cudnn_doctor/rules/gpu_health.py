@@ -8,7 +8,8 @@ from typing import Any
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model import Absent, Known, Xid, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import again, fix, gpu_present, gpus, not_linux, pci_address, plural, shown, unanswered
+from cudnn_doctor.rules.facts import gpu_present, gpus, not_linux, pci_address, plural, shown, unanswered
+from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
 # Reasons that mean too hot or too little power; "sw-power-cap" is normal on a busy GPU, "gpu-idle" on an idle one.
@@ -131,7 +132,10 @@ def bad_memory(case: Case) -> Iterator[Outcome]:
             "retirement_pending": gpu.retirement_pending,
         }
         read = {field: fact for field, fact in facts.items() if isinstance(fact, Known)}
-        evidence = [shown(fact, f"{pointer}/{field}", f"{field} {fact.value}") for field, fact in read.items()]
+        evidence = [
+            shown(fact, f"{pointer}/{field}", f"{field.replace('_', ' ')}: {'yes' if fact.value else 'no'}")
+            for field, fact in read.items()
+        ]
         absent = [fact for fact in facts.values() if isinstance(fact, Absent)]
         unread = [fact for fact in absent if fact.reason != "not-supported"]  # a GPU has one of the two schemes
         failed = value_or(gpu.remap_failed, False)

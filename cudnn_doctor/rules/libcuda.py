@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from cudnn_doctor.model import CudaInit, Evidence, Known, LibcudaCopy, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import (
-    again,
     container_without_gpu,
     cuda_works,
-    fix,
     gpu_present,
     gpus,
     in_container,
@@ -20,6 +18,7 @@ from cudnn_doctor.rules.facts import (
     shown,
     variable,
 )
+from cudnn_doctor.rules.remedies import again, fix, with_folder
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 LIBCUDA = "/snapshot/driver/libcuda"
@@ -179,8 +178,8 @@ def libcuda_found(case: Case) -> Iterator[Outcome]:
             evidence=evidence,
             fixes=[
                 fix(
-                    f"It lies in {elsewhere[0].path}: tell the loader.",
-                    f"export LD_LIBRARY_PATH={elsewhere[0].path.rpartition('/')[0]}:$LD_LIBRARY_PATH",
+                    f"It is {elsewhere[0].path}: tell the loader.",
+                    with_folder(elsewhere[0].path.rpartition("/")[0]),
                     verify=again("CD111"),
                 )
                 if elsewhere
@@ -271,8 +270,8 @@ def wsl(case: Case) -> Iterator[Outcome]:
             evidence=evidence,
             fixes=[
                 fix(
-                    "Remove the Linux driver from WSL; the toolkit alone (cuda-toolkit-12-x) is right there.",
-                    "sudo apt-get remove --purge '^libnvidia-compute-.*' '^nvidia-driver-.*'",
+                    "Remove the Linux driver from WSL (apt-get lists the packages and asks); the toolkit may stay.",
+                    "sudo apt-get remove 'libnvidia-compute-*' 'nvidia-driver-*'",
                     verify=again("CD112"),
                 )
             ],

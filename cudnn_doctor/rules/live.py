@@ -6,21 +6,16 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Evidence, Fate, Fix, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
-from cudnn_doctor.rules.facts import again, fix, gpu_present, python_of, reinstall
+from cudnn_doctor.rules.facts import gpu_present
 from cudnn_doctor.rules.live_result import live_outcomes, loaded_by_someone
+from cudnn_doctor.rules.remedies import again, fix, provide, reinstall, without_folders
 from cudnn_doctor.rules.sample import live, sample
 
 FATE = "how the child process ended"
 CHILD = "live/parent.py: the call that had begun is written before it is made"
+
+
 # Who brings a file that cuDNN opens itself: beginning of its name, the wheel without its CUDA suffix.
-PROVIDERS = (
-    ("libcublas", "nvidia-cublas"),
-    ("libnvrtc", "nvidia-cuda-nvrtc"),
-    ("libnvJitLink", "nvidia-nvjitlink"),
-    ("libcudart", "nvidia-cuda-runtime"),
-)
-
-
 @rule(
     "CD601",
     title="Live check",
@@ -206,41 +201,22 @@ def libraries(case: Case) -> Iterator[Outcome]:
                     ),
                     Evidence(pointer=f"{pointer}/cudnn", value=found.result.cudnn, source="opened by the live check"),
                 ],
-                fixes=[_provide(case, missing, misfit or found.result.cudnn)],
+                fixes=provide(case, missing, "CD603") or _of_one_release(case, misfit or found.result.cudnn),
                 causes=("cudnn-sublibs-mixed",) if own or not missing else None,
                 severity=None if loaded_by_someone(case, found) else "note",
             )
 
 
-def _of_one_release(case: Case, file: str) -> Fix:
+def _of_one_release(case: Case, file: str) -> tuple[Fix, ...]:
     """What makes cuDNN's own files fit each other: no copy on LD_LIBRARY_PATH, else this one installed anew."""
-    listed = [p for p in case.snapshot.host.environment.get("LD_LIBRARY_PATH", "").split(":") if p]
-    others = {c.directory for c in case.snapshot.cudnn} | {file.rpartition("/")[0]}
-    rest = [p for p in listed if p.rstrip("/") not in others]
-    if rest != listed:
+    folder = file.rpartition("/")[0]
+    if leave := without_folders(case, *(c.directory for c in case.snapshot.cudnn), folder):
         text = "Take the folders of cuDNN out of LD_LIBRARY_PATH, so that each copy finds its own files."
-        return fix(text, f"export LD_LIBRARY_PATH={':'.join(rest)}", verify=again("CD603"))
+        return (fix(text, leave, verify=again("CD603")),)
     for copy in case.snapshot.cudnn:
         if file in (copy.path, copy.real_path):
-            return reinstall(case, copy, "CD603")[0]
-    folder = file.rpartition("/")[0]
-    return fix(f"Install what is in {folder} again as a whole, from one release.", verify=again("CD603"))
-
-
-def _provide(case: Case, missing: str, file: str) -> Fix:
-    name, _, major = missing.partition(".so.")
-    here = next((x.path for x in case.snapshot.cuda.libraries if (x.name, str(x.major)) == (name, major)), "")
-    if here:
-        folder = here.rpartition("/")[0]
-        text = f"It is in {folder}, where this cuDNN does not look: put that on the path."
-        return fix(text, f"export LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH", verify=again("CD603"))
-    if missing.startswith("libcudnn_") or not missing:
-        return _of_one_release(case, file)
-    wheel = next((w for start, w in PROVIDERS if missing.startswith(start)), "")
-    if not wheel or not major.isdigit():
-        return fix(f"Install what provides {missing}.", f"ldconfig -p | grep {name}", verify=again("CD603"))
-    wheel = wheel.removesuffix("") + (f"-cu{major}" if int(major) < 13 else "")
-    return fix(f"Install {missing}.", f"{python_of(case)} -m pip install {wheel}", verify=again("CD603"))
+            return reinstall(case, copy, "CD603")[:1]
+    return (fix(f"Install what is in {folder} again as a whole, from one release.", verify=again("CD603")),)
 
 
 @rule(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Evidence, Fate, Known, Step, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import again, fix, gpus, same_version, size
+from cudnn_doctor.rules.facts import gpus, same_version, size
 from cudnn_doctor.rules.live_result import (
     LiveOutcome,
     cause_fixes,
@@ -15,6 +15,7 @@ from cudnn_doctor.rules.live_result import (
     note_of,
     version_by_files,
 )
+from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import CUDNN_DIR, live, live_steps, sample
 
 STATUS_DOC = "cudnn_graph.h of 9.27 and cudnn_ops_infer.h of 8.9; cuda.h of CUDA 12.9; states measured on an H200"
@@ -205,7 +206,7 @@ def result(case: Case) -> Iterator[Outcome]:
     severity="warning",
     owner="program",
     causes=("driver-too-old",),
-    explain="""The live check calls the driver through cuda.bindings (the package cuda-python). Bindings that are
+    explain="""The live check calls the driver through cuda.bindings (the package cuda-bindings). Bindings that are
 newer than the driver may look for functions that it lacks; then the live check cannot go on. This is a fault of
 cudnn-doctor's own environment: cuInit and cudnnCreate were asked without the bindings.""",
     source="cuda.bindings 12.8 to 13.4 with a libcuda that lacks cuGetProcAddress_v2",
@@ -238,9 +239,9 @@ def bindings(case: Case) -> Iterator[Outcome]:
         error = found.step.detail if found.step else found.result.fate.error
         served = value_or(case.snapshot.driver.cuda, "")
         pin = (
-            f"cuda-python=={served.partition('.')[0]}.*"
+            f"cuda-bindings=={served.partition('.')[0]}.*"
             if served.partition(".")[0] in ("12", "13")
-            else "cuda-python==12.8.*"
+            else "cuda-bindings==12.8.*"
         )
         yield problem(
             found.subject,
@@ -255,8 +256,9 @@ def bindings(case: Case) -> Iterator[Outcome]:
             ],
             fixes=[
                 fix(
-                    "Install cudnn-doctor apart, with bindings of the driver's own CUDA major.",
-                    f"pipx install cudnn-doctor && pipx inject cudnn-doctor '{pin}'",
+                    "Install cudnn-doctor in an environment of its own, with bindings of the driver's CUDA major (in a "
+                    "clone of its repository).",
+                    f"python3 -m venv .venv && .venv/bin/pip install . '{pin}'",
                     verify=again("CD609"),
                 )
             ],

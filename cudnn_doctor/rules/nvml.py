@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Absent, Evidence, NvmlStatus, known
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import container_without_gpu, cuda_works, fix, gpu_present, in_container, in_wsl, shown
+from cudnn_doctor.rules.facts import container_without_gpu, cuda_works, gpu_present, in_container, in_wsl, shown
+from cudnn_doctor.rules.remedies import fix
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 NVML = "/snapshot/driver/nvml"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Framework, Known
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import cuda_works, fix, python_of, shown
+from cudnn_doctor.rules.facts import cuda_works, shown
+from cudnn_doctor.rules.remedies import fix, pip
 from cudnn_doctor.rules.sample import ABSENT, sample
 
 MODULE = "/snapshot/driver/kernel_module"
@@ -96,7 +97,7 @@ def frameworks(case: Case) -> Iterator[Outcome]:
             fixes=[
                 fix(
                     f"Install {name}.",
-                    f"{python_of(case)} -m pip install '{wanted}'",
+                    pip(case, "install", wanted),
                     verify=f"cudnn-doctor check --require {name}",
                 )
             ],

@@ -25,7 +25,7 @@ from cudnn_doctor.knowledge.pins import (
     fitting_release,
     pin,
     release_for_driver,
-    variant_command,
+    variant,
 )
 from cudnn_doctor.knowledge.requires import satisfies
 from cudnn_doctor.knowledge.versions import numbers
@@ -136,7 +136,7 @@ def test_cuda_12_5() -> None:
 def test_torch_on_volta_takes_the_build_of_pytorchs_own_index() -> None:
     found = ask("torch", "2.11", gpu="V100", driver="580.65.06")
     assert rules(found) == ["wheel-gpu:none", "cudnn-gpu:none", "caution:torch-sm75"]
-    assert found.command == 'python -m pip install "torch==2.11.0" --index-url https://download.pytorch.org/whl/cu126'
+    assert found.command == 'python -m pip install "torch==2.11.0+cu126" --index-url https://download.pytorch.org/whl/cu126'
 
 
 def test_torch_for_arm_began_with_2_11() -> None:
@@ -152,7 +152,7 @@ def test_torch_on_an_old_driver() -> None:
 
 def test_torch_for_windows_comes_from_its_own_index() -> None:
     found = ask("torch", "2.6", system="windows")
-    assert found.command == 'python -m pip install "torch==2.6.0" --index-url https://download.pytorch.org/whl/cu124'
+    assert found.command == 'python -m pip install "torch==2.6.0+cu124" --index-url https://download.pytorch.org/whl/cu124'
 
 
 def test_jax_takes_the_plugin_that_fits() -> None:
@@ -298,7 +298,7 @@ def test_a_torch_command_holds(version: str, cc: str, driver: str) -> None:
     found = ask("torch", version, gpu=cc, driver=driver)
     if not found.command:
         return
-    wanted = re.search(r'"torch==([\d.]+)"(?: --index-url \S+/(cu\d+))?', found.command)
+    wanted = re.search(r'"torch==([\d.]+)(?:\+cu\d+)?"(?: --index-url \S+/(cu\d+))?', found.command)
     assert wanted is not None
     row = MATRIX.framework("torch", wanted[1])
     assert row is not None
@@ -370,9 +370,10 @@ def test_releases_for_a_gpu() -> None:
     assert fitting_release(MATRIX, "tensorflow", "12.0") == ""
     assert fitting_release(MATRIX, "mxnet", "7.0") == ""
     assert (
-        variant_command(MATRIX, "2.11.0", "7.0") == "torch==2.11.0 --index-url https://download.pytorch.org/whl/cu126"
+        " ".join(variant(MATRIX, "2.11.0", "7.0"))
+        == "torch==2.11.0+cu126 --index-url https://download.pytorch.org/whl/cu126"
     )
-    assert variant_command(MATRIX, "2.15.0", "7.0") == ""
+    assert variant(MATRIX, "2.15.0", "7.0") == ()
 
 
 def test_releases_for_a_driver() -> None:

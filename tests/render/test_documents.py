@@ -120,8 +120,9 @@ def test_github_commands() -> None:
         "Seen: 9.19.0.56 (METADATA)%0AFix: Install the pinned wheel.%0A  pip install nvidia-cudnn-cu13==9.19.0.56",
         "::notice title=CD503 TF_FORCE_GPU_ALLOW_GROWTH%3A TensorFlow reserves nearly the whole card::"
         "Seen: not set (environment)%0AFix: Let it grow.%0A  export TF_FORCE_GPU_ALLOW_GROWTH=true",
-        "::error title=cudnn-doctor%3A problem::CD301 An older cuDNN is found before the one that it was built with "
-        "(exit code 1)%0AStart with CD301, then run the check again.",
+        "::error title=cudnn-doctor%3A problem::CD301 torch 2.11.0: An older cuDNN is found before the one that it was "
+        "built with (exit code 1)%0AStart with CD301: Take the folder of the old copy out of LD_LIBRARY_PATH. "
+        "Then run the check again.",
     ]
 
 
@@ -140,7 +141,7 @@ QUIET = {
     "warning": "",
     "warning counts": "warning: CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads; "
     "fix: pip install nvidia-cudnn-cu13==9.19.0.56\n",
-    "crashed": "no-verdict: CD102 could not be judged: KeyError: 'x'\n",
+    "crashed": "no-verdict: CD102 Driver could not be judged: KeyError: 'x'\n",
     "nothing": "no-verdict: nothing was examined\n",
 }
 
@@ -156,7 +157,8 @@ NAGIOS = {
     "ok": "CUDNN OK - examined, nothing wrong | errors=0 warnings=0 unknown=0 live=420ms\n",
     "warning": "CUDNN WARNING - CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads "
     "| errors=0 warnings=1 unknown=1 live=420ms\n",
-    "crashed": "CUDNN UNKNOWN - CD102 could not be judged: KeyError: 'x' | errors=0 warnings=0 unknown=1 live=420ms\n",
+    "crashed": "CUDNN UNKNOWN - CD102 Driver could not be judged: KeyError: 'x' "
+    "| errors=0 warnings=0 unknown=1 live=420ms\n",
     "nothing": "CUDNN UNKNOWN - nothing was examined | errors=0 warnings=0 unknown=0 live=420ms\n",
 }
 

@@ -223,7 +223,7 @@ def test_the_page_says_what_the_report_says() -> None:
     words = " ".join(Page(render_html(report(scenarios=(*report().scenarios, *PROVOKED)))).text().split())
     for expected in (
         "✗ Problem",
-        "CD301 An older cuDNN is found before the one that it was built with",
+        "CD301 torch 2.11.0: An older cuDNN is found before the one that it was built with",
         "Fix: Take the folder of the old copy out of LD_LIBRARY_PATH.",
         "unset LD_LIBRARY_PATH",
         "cuDNN 9.19.0 shadowed .../nvidia/cudnn/lib",

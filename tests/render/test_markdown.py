@@ -27,7 +27,9 @@ def tokens(markdown: str) -> list[Token]:
 def test_the_head_comes_first_and_details_are_folded() -> None:
     lines = render_markdown(report()).splitlines()
     assert lines[0] == "# cudnn-doctor 0.1.0: ❌ problem"
-    assert lines[2] == ("**CD301 An older cuDNN is found before the one that it was built with** (exit code 1)")
+    assert lines[2] == (
+        "**CD301 torch 2.11.0: An older cuDNN is found before the one that it was built with** (exit code 1)"
+    )
     assert lines.index("## Problems (2)") < lines.index("<details>")
     assert lines.count("<details>") == lines.count("</details>") == 8
 

@@ -20,6 +20,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 def test_the_whole_text() -> None:
     assert render_text(report(), width=100) == (
+        "PROBLEM: CD301 torch 2.11.0: An older cuDNN is found before the one that it was built with\n"
         "cudnn-doctor 0.1.0 on Ubuntu 24.04.3 LTS, Python 3.12.3 in /opt/venv (VIRTUAL_ENV)\n"
         "\n"
         "[✓] Driver         580.159.04 (open kernel module), serves CUDA up to 13.0\n"
@@ -61,15 +62,15 @@ def test_the_whole_text() -> None:
         "Could not be decided (1)\n"
         "[?] CD203 GPU 0: Memory health: /snapshot/gpus/0/remapped_rows is absent (no-permission)\n"
         "\n"
-        "PROBLEM: CD301 An older cuDNN is found before the one that it was built with (exit code 1)\n"
-        "Checks: 1 error, 1 warning, 1 unknown, 1 note, 2 ok, 1 skipped.\n"
-        "Start with CD301, then run the check again.\n"
+        "PROBLEM (exit code 1): 1 error, 1 warning, 1 unknown, 1 note, 2 ok, 1 skipped.\n"
+        "Start with CD301: Take the folder of the old copy out of LD_LIBRARY_PATH. Then run the check again.\n"
     )
 
 
 def test_a_healthy_machine_is_told_in_few_lines() -> None:
     text = render_text(healthy(), width=100)
-    assert "OK: examined, nothing wrong (exit code 0)\n" in text
+    assert text.startswith("OK: examined, nothing wrong\n")
+    assert "\nOK (exit code 0): " in text
     assert len(text.splitlines()) == 10
     assert "Problems" not in text
 
@@ -137,7 +138,8 @@ def test_a_box_without_gpu_is_told_what_to_do() -> None:
         width=100,
     )
     assert "[?] Driver  no NVIDIA device\n" in text
-    assert "NO VERDICT: nothing (exit code 2)\n" in text
+    assert text.startswith("NO VERDICT: nothing\n")
+    assert "\nNO VERDICT (exit code 2): " in text
     assert "cudnn-doctor snapshot -o FILE" in text
 
 

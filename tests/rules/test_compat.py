@@ -103,7 +103,7 @@ def test_three_verdicts_are_told_apart() -> None:
     found = problems(machine(tensorflow(), "9.1.0", "nvidia-cudnn-cu12 9.1.0.70"))
     assert {c: f.severity for c, f in found.items()} == {"CD406": "error", "CD409": "warning", "CD410": "note"}
     assert found["CD406"].causes == ("cudnn-runtime-too-old",)
-    assert '"nvidia-cudnn-cu12' in found["CD406"].fixes[0].command
+    assert "install nvidia-cudnn-cu12==9.28.0.42" in found["CD406"].fixes[0].command
     assert found["CD406"].fixes[0].verify == "cudnn-doctor check --only CD406"
 
 
@@ -156,7 +156,7 @@ def test_driver_too_old_says_both_ways_out() -> None:
     assert found.detail.startswith("Driver 535.104.05 is too old for CUDA 13.0: at least 580.65.06")
     assert "cuda-compat-13-0" in found.detail  # an H200 may use it
     assert found.fixes[0].command == "sudo apt-get install nvidia-driver-580"
-    assert found.fixes[1].command.endswith('pip install "torch==2.10.0"')
+    assert found.fixes[1].command.endswith("pip install torch==2.10.0")
 
 
 def test_cuda_compat_in_use() -> None:
@@ -215,7 +215,7 @@ def test_volta_with_what_pip_takes_today() -> None:
     found = problems(machine(tensorflow("2.20.0"), "9.28.0", "nvidia-cudnn-cu12 9.28.0.42", **volta))
     assert set(found) == {"CD404", "CD410"}
     assert found["CD404"].causes == ("gpu-too-old-for-build",)
-    assert found["CD404"].fixes[0].command == '/opt/venv/bin/python -m pip install "nvidia-cudnn-cu12<9.11"'
+    assert found["CD404"].fixes[0].command == "/opt/venv/bin/python -m pip install nvidia-cudnn-cu12==9.10.2.21"
     fixed = problems(machine(tensorflow("2.20.0"), "9.10.2", "nvidia-cudnn-cu12 9.10.2.21", **volta))
     assert set(fixed) == {"CD410"}
 
@@ -297,13 +297,15 @@ def test_a_good_copy_that_is_shadowed() -> None:
         shadowed=(good.real_path,),
         steps=(step,),
     )
-    found = RULES["CD406"].apply(sample({"cudnn": (old, good), "resolutions": (search,)}))[0]
+    path = "/opt/cudnn-9.1/lib:/usr/local/cuda/lib64"
+    facts = {"cudnn": (old, good), "resolutions": (search,), "host.environment.LD_LIBRARY_PATH": path}
+    found = RULES["CD406"].apply(sample(facts))[0]
     assert found.causes == ("cudnn-shadowed", "cudnn-runtime-too-old")
     assert found.fixes[0].text == (
         f"cuDNN 9.19.0 ({CUDNN_DIR}/libcudnn.so.9) would do, but /opt/cudnn-9.1/lib/libcudnn.so.9 is found first "
         "(LD_LIBRARY_PATH)"
     )
-    assert found.fixes[0].command == "unset LD_LIBRARY_PATH"
+    assert found.fixes[0].command == "export LD_LIBRARY_PATH=/usr/local/cuda/lib64"
 
 
 @pytest.mark.parametrize(
@@ -360,16 +362,19 @@ def test_torch_and_tensorflow_in_one_environment() -> None:
 @pytest.mark.parametrize(
     ("framework", "command"),
     [
-        (tensorflow("2.0.0"), 'install "tensorflow-gpu==2.0.0"'),
-        (tensorflow("2.17.0", distribution="tensorflow-cpu"), 'install "tensorflow[and-cuda]==2.17.0"'),
-        (tensorflow("2.10.0", distribution="tensorflow-cpu"), 'install "tensorflow==2.10.0"'),
+        (tensorflow("2.0.0"), "pip uninstall tensorflow && /opt/venv/bin/python -m pip install tensorflow-gpu==2.0.0"),
+        (
+            tensorflow("2.17.0", distribution="tensorflow-cpu"),
+            "pip uninstall tensorflow-cpu && /opt/venv/bin/python -m pip install 'tensorflow[and-cuda]==2.17.0'",
+        ),
+        (tensorflow("2.10.0", distribution="tensorflow-cpu"), "install tensorflow==2.10.0"),
         (
             msgspec.structs.replace(snapshot().frameworks[0], version="2.6.0"),
-            "torch==2.6.0 --index-url https://download.pytorch.org/whl/cu124",
+            "torch==2.6.0+cu124 --index-url https://download.pytorch.org/whl/cu124",
         ),
         (
             msgspec.structs.replace(snapshot().frameworks[0], name="jax", distribution="jaxlib", version="0.9.0"),
-            'install "jax[cuda13]==0.9.0"',
+            "install 'jax[cuda13]==0.9.0'",
         ),
     ],
     ids=lambda x: getattr(x, "distribution", ""),

@@ -41,7 +41,7 @@ def test_nothing_there_and_nobody_wants_it() -> None:
 def test_nothing_there_and_torch_wants_it() -> None:
     finding = only("CD301", sample({"cudnn": (), "resolutions": ()}))
     assert (finding.subject, finding.title) == ("torch 2.11.0", "No cuDNN anywhere on this machine")
-    assert finding.fixes[0].command == "/opt/venv/bin/python -m pip install 'nvidia-cudnn-cu13==9.19.0.56'"
+    assert finding.fixes[0].command == "/opt/venv/bin/python -m pip install nvidia-cudnn-cu13==9.19.0.56"
     assert only("CD302", sample({"cudnn": (), "resolutions": ()})).detail == "there is no cuDNN: CD301"
 
 
@@ -58,7 +58,7 @@ def test_a_copy_where_torch_does_not_look() -> None:
     missing = {"resolutions.1.path": ABSENT, "resolutions.1.real_path": ABSENT}
     finding = only("CD302", sample({"cudnn": (another_copy("9.19.0", "/opt/apart"),), **missing}))
     assert finding.causes == ("cudnn-not-found",)
-    assert finding.fixes[1].command == "export LD_LIBRARY_PATH=/opt/apart:$LD_LIBRARY_PATH"
+    assert finding.fixes[1].command == "export LD_LIBRARY_PATH=/opt/apart${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 
 def test_a_search_that_could_not_be_worked_out() -> None:
@@ -86,7 +86,10 @@ def test_another_copy_first(version: str, built: str, cd303: str, cd304: str) ->
 def test_the_words_for_a_shadowed_copy() -> None:
     finding = only("CD303", found_first(another_copy("9.1.0", "/opt/old"), "LD_LIBRARY_PATH"))
     assert finding.title == ("finds cuDNN 9.1.0 first, which is older than its build's 9.19.0; 9.19.0 is there unused")
-    assert finding.fixes[0].text == "Take /opt/old out of LD_LIBRARY_PATH (or put it last)."
+    assert (
+        finding.fixes[0].text
+        == "Take /opt/old out of LD_LIBRARY_PATH, and out of what sets it (.bashrc, a module file)."
+    )
     by_cache = another_copy("9.1.0", "/usr/lib", package=known("libcudnn9-cuda-12 9.1.0.70-1", T))
     finding = only("CD303", found_first(by_cache, "ld.so.cache"))
     assert finding.fixes[0].text == "Remove or update libcudnn9-cuda-12 9.1.0.70-1: it is found by ld.so.cache."
@@ -137,9 +140,7 @@ def test_the_same_release_in_two_places_is_not_mixed() -> None:
 def test_one_foreign_file_is_named() -> None:
     by_version = only("CD306", sample({"cudnn.0.sublibraries.2.version": known("9.1.0", T)}))
     assert by_version.title == "Mixed: libcudnn_cnn.so.9 is of 9.1.0, the others are of 9.19.0"
-    assert by_version.fixes[0].command.endswith(
-        "pip install --force-reinstall --no-deps 'nvidia-cudnn-cu13==9.19.0.56'"
-    )
+    assert by_version.fixes[0].command.endswith("pip install --force-reinstall --no-deps nvidia-cudnn-cu13==9.19.0.56")
     unowned = Absent(reason="not-found", detail="not the file that RECORD lists: 1 bytes, not 2")
     by_size = only("CD306", sample({"cudnn.0.sublibraries.0.version": unowned}))
     assert by_size.title == (
@@ -191,8 +192,8 @@ def test_two_wheels_in_one_folder(on_disk: str, severity: str) -> None:
     finding = only("CD308", sample({"overwrites": (shared,)}))
     assert finding.severity == severity
     assert finding.fixes[0].command == (
-        "/opt/venv/bin/python -m pip uninstall -y nvidia-cudnn-cu12 nvidia-cudnn-cu13 && "
-        "/opt/venv/bin/python -m pip install --no-deps 'nvidia-cudnn-cu13==9.19.0.56'"
+        "/opt/venv/bin/python -m pip uninstall nvidia-cudnn-cu12 && "
+        "/opt/venv/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu13==9.19.0.56"
     )
 
 
@@ -226,7 +227,8 @@ def test_helpers_that_a_framework_loads_before() -> None:
     nobody = with_searches(search("libcublasLt.so.13")).snapshot
     plain = Case(msgspec.structs.replace(nobody, frameworks=()))
     assert only("CD309", plain).fixes[0].command == (
-        "export LD_LIBRARY_PATH=/opt/venv/lib/python3.12/site-packages/nvidia/cu13/lib:$LD_LIBRARY_PATH"
+        "export LD_LIBRARY_PATH=/opt/venv/lib/python3.12/site-packages/nvidia/cu13/lib"
+        "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     )
 
 

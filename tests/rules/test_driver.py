@@ -195,7 +195,7 @@ def test_uvm_that_nobody_asked_for_yet_is_a_warning() -> None:
     ("code", "name", "owner", "causes", "command"),
     [
         (35, "cudaErrorInsufficientDriver", "node", ("driver-too-old",), "nvidia-smi --query-gpu"),
-        (100, "CUDA_ERROR_NO_DEVICE", "environment", ("environment-restriction",), "unset CUDA_VISIBLE_DEVICES"),
+        (100, "CUDA_ERROR_NO_DEVICE", "environment", ("environment-restriction",), "nvidia-smi -L"),
         (802, "CUDA_ERROR_SYSTEM_NOT_READY", "node", ("environment-restriction",), "systemctl enable --now nvidia-fab"),
         (803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "node", ("driver-lib-skew", "compat-libs-unsupported"), "reboot"),
         (804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "environment", ("compat-libs-unsupported",), "grep compat"),
@@ -209,6 +209,15 @@ def test_cuinit_by_code(code: int, name: str, owner: str, causes: tuple[str, ...
     assert (finding.severity, finding.owner, finding.causes) == ("error", owner, causes)
     assert command in finding.fixes[0].command
     assert "/usr/lib/libcuda.so.1" in [e.value for e in finding.evidence]
+
+
+def test_no_device_names_only_what_can_be_here() -> None:
+    base = {"driver.init": init(100, "CUDA_ERROR_NO_DEVICE"), "host.environment.CUDA_VISIBLE_DEVICES": "0"}
+    sliced = {**base, "gpus.0.mig": known(True, T), "host.container": known("docker", T)}
+    wanted = ["unset CUDA_VISIBLE_DEVICES", "nvidia-smi -L"]
+    assert [f.command for f in only("CD109", sample(base)).fixes] == wanted
+    more = ["docker run --gpus all ...", "nvidia-smi mig -lgi"]
+    assert [f.command for f in only("CD109", sample(sliced)).fixes] == [wanted[0], *more, wanted[1]]
 
 
 def test_a_driver_that_crashes_or_hangs() -> None:
@@ -261,7 +270,10 @@ def test_libcuda_that_lies_where_nobody_looks() -> None:
     path = "/usr/local/nvidia/lib64/libcuda.so.1"
     hidden = LibcudaCopy(path=path, real_path=path, version=ABSENT, found_by="", compat=False, wsl=False)
     finding = only("CD111", sample({"driver.libcuda": (), "driver.libcuda_off_path": (hidden,)}))
-    assert finding.fixes[0].command == "export LD_LIBRARY_PATH=/usr/local/nvidia/lib64:$LD_LIBRARY_PATH"
+    assert (
+        finding.fixes[0].command
+        == "export LD_LIBRARY_PATH=/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    )
 
 
 def test_a_container_without_gpu_is_one_error() -> None:

@@ -38,8 +38,8 @@ def test_a_full_card_and_by_whom() -> None:
     finding = only("CD201", sample(memory(300 << 20, 24 * GIB, process(1, 2 * GIB), process(7, 20 * GIB, "python3"))))
     assert (finding.title, finding.severity) == ("Only 300 MiB of 24.0 GiB free", "error")
     assert finding.detail == (
-        "The memory is held by pid 7 (python3) 20.0 GiB, pid 1 2.0 GiB, "
-        "1.7 GiB by what this user or container cannot see."
+        "Who holds the memory: pid 7 (python3) 20.0 GiB, pid 1 2.0 GiB, "
+        "processes that this user or container cannot see 1.7 GiB."
     )
 
 
@@ -60,7 +60,8 @@ def test_how_much_is_enough(free: int, total: int, status: str, severity: str) -
 def test_many_processes_are_cut_and_unnamed_ones_counted() -> None:
     finding = only("CD201", sample(memory(GIB, 80 * GIB, *(process(n, None) for n in range(1, 8)))))
     assert finding.detail == (
-        "The memory is held by pid 1, pid 2, pid 3, pid 4, 3 more, 79.0 GiB by what this user or container cannot see."
+        "Who holds the memory: pid 1, pid 2, pid 3, pid 4, 3 more, "
+        "processes that this user or container cannot see 79.0 GiB."
     )
 
 

@@ -81,7 +81,7 @@ def test_a_driver_older_than_the_bindings(monkeypatch: pytest.MonkeyPatch) -> No
         "cuda.bindings cannot be used with this driver: cuDeviceGet: RuntimeError: Failed to get cuGetProcAddress_v2"
     )
     assert (finding.owner, finding.severity) == ("program", "warning")
-    assert "cuda-python==13.*" in finding.fixes[0].command
+    assert "'cuda-bindings==13.*'" in finding.fixes[0].command
 
 
 def test_a_library_that_is_not_there() -> None:
@@ -125,7 +125,7 @@ def test_a_missing_file_that_is_elsewhere() -> None:
     )
     case = sample({"cuda.libraries": (cublas,)}, live=(aborted(CUBLAS, "cudnnCreate"),))
     command = only("CD603", case).fixes[0].command
-    assert command == "export LD_LIBRARY_PATH=/usr/local/cuda-12/lib64:$LD_LIBRARY_PATH"
+    assert command == "export LD_LIBRARY_PATH=/usr/local/cuda-12/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 
 def test_a_graph_library_of_9_1_under_9_19() -> None:
@@ -150,7 +150,7 @@ def test_a_sub_library_that_9_1_does_not_find() -> None:
     case = sample(live=(aborted(line, "cudnnCreateTensorDescriptor", cudnn_version="9.1.0"),))
     assert problems(case) == {"CD603": "libcudnn_ops.so.9 is missing or of another release"}
     assert only("CD603", case).fixes[0].command == (
-        "/opt/venv/bin/python -m pip install --force-reinstall --no-deps 'nvidia-cudnn-cu13==9.19.0.56'"
+        "/opt/venv/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu13==9.19.0.56"
     )
 
 

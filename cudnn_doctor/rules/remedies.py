@@ -1,0 +1,138 @@
+"""Commands that mend: for the examined environment, quoted for a shell (a snapshot may come from anybody), and none
+that takes away what it does not put back."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from cudnn_doctor.model import CudnnCopy, Fix, Framework, Known, value_or
+from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.facts import numbers, requirement_name, same_version
+
+# Libraries that cuDNN opens, by the beginning of their names, and the wheels that bring them.
+PROVIDERS = (
+    ("libcublas", "nvidia-cublas"),
+    ("libnvrtc", "nvidia-cuda-nvrtc"),
+    ("libnvJitLink", "nvidia-nvjitlink"),
+    ("libcudart", "nvidia-cuda-runtime"),
+)
+SHOW_PATH = "echo $LD_LIBRARY_PATH | tr : '\\n'"
+ARCHIVE = "https://developer.nvidia.com/cudnn-archive"
+
+
+def fix(text: str, command: str = "", *, verify: str = "") -> Fix:
+    return Fix(text=text, command=command, verify=verify)
+
+
+def again(code: str) -> str:
+    """The command that shows whether a fix worked."""
+    return f"cudnn-doctor check --only {code}"
+
+
+def quoted(text: str) -> str:
+    """One word for a shell; `~` in front, of a redacted snapshot, still means the home."""
+    return "~/" + quote(text[2:]) if text.startswith("~/") and len(text) > 2 else quote(text)
+
+
+def pip(case: Case, *words: str) -> str:
+    """`python -m pip` of the examined environment; the words are quoted."""
+    python = case.snapshot.patient.python
+    start = quoted(python.value) if isinstance(python, Known) else "python"
+    return " ".join((start, "-m pip", *map(quoted, words)))
+
+
+def with_folder(folder: str) -> str:
+    """Puts a folder in front of LD_LIBRARY_PATH. An empty entry in it would mean the current folder."""
+    return f"export LD_LIBRARY_PATH={quoted(folder)}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+
+
+def without_folders(case: Case, *folders: str) -> str:
+    """Takes folders out of LD_LIBRARY_PATH as it was; "" where they are not in it."""
+    listed = [p for p in case.snapshot.host.environment.get("LD_LIBRARY_PATH", "").split(":") if p]
+    gone = {f.rstrip("/") for f in folders}
+    rest = ":".join(p for p in listed if p.rstrip("/") not in gone)
+    if rest == ":".join(listed):
+        return ""
+    return f"export LD_LIBRARY_PATH={quoted(rest)}" if rest else "unset LD_LIBRARY_PATH"
+
+
+def install(case: Case, framework: Framework) -> str:
+    """The command that installs the cuDNN wheel that the framework's own metadata asks for; where it asks for none, the
+    question to the matrix."""
+    asked = (r for r in framework.requires if requirement_name(r).startswith("nvidia-cudnn"))
+    wanted = next((r.partition(";")[0].strip() for r in asked), "")
+    if not wanted:
+        return f"cudnn-doctor matrix {framework.name} {quoted(framework.version)}"
+    return pip(case, "install", wanted)
+
+
+def provide(case: Case, missing: str, code: str) -> tuple[Fix, ...]:
+    """Brings a library that cuDNN opens; () for cuDNN's own, which belong to a copy, and where none is named."""
+    if not missing or missing.startswith("libcudnn"):
+        return ()
+    name, _, major = missing.partition(".so.")
+    here = next((x.path for x in case.snapshot.cuda.libraries if (x.name, str(x.major)) == (name, major)), "")
+    if here:
+        folder = here.rpartition("/")[0]
+        text = f"It is in {folder}, where this cuDNN does not look: put that on the path."
+        return (fix(text, with_folder(folder), verify=again(code)),)
+    wheel = next((w for start, w in PROVIDERS if name.startswith(start)), "")
+    if not wheel or major not in ("11", "12", "13"):
+        text = f"Install what provides {missing}, or put its folder on LD_LIBRARY_PATH."
+        return (fix(text, f"ldconfig -p | grep {quoted(name)}", verify=again(code)),)
+    wheel += "" if major == "13" else f"-cu{major}"
+    return (fix(f"Install {missing}.", pip(case, "install", wheel), verify=again(code)),)
+
+
+def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
+    """Makes a copy whole and of one release again, by whatever put it there."""
+    package = value_or(copy.package, "")
+    name, _, version = package.partition(" ")
+    if isinstance(copy.package, Known) and copy.package.source.startswith("dpkg"):
+        command = f"sudo apt-get install --reinstall {quoted(f'{name}={version}' if version else name)}"
+        return (fix(f"Install the package {name} again.", command, verify=again(code)),)
+    if package.endswith("(conda)"):
+        wanted = quoted(f"{name}={version.partition(' ')[0]}")
+        command = f"conda install -p {quoted(case.snapshot.patient.prefix)} --force-reinstall {wanted}"
+        return (fix(f"Install conda's {name} again.", command, verify=again(code)),)
+    if package:
+        command = pip(case, "install", "--force-reinstall", "--no-deps", f"{name}=={version}")
+        return (fix("Install the wheel again.", command, verify=again(code)),)
+    return _unowned(case, copy, code)
+
+
+def _unowned(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
+    """For files that were copied there by hand: another copy that is there, and a whole one in a folder of its own."""
+    fixes = []
+    leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
+    others = [c for c in case.snapshot.cudnn if c.soname == copy.soname and c.directory != copy.directory]
+    if leave and others:
+        text = f"Take {copy.directory} out of LD_LIBRARY_PATH: there is another {copy.soname} in {others[0].directory}."
+        fixes.append(fix(text, leave, verify=again(code)))
+    version = value_or(copy.version, "")
+    release = _wheel_of(case, copy, version)
+    what = f"cuDNN {version}".strip()
+    if release:
+        place = f"cudnn-{version}"
+        text = (
+            f"No package owns {copy.directory}, so nothing can repair it: put a whole {what} into a folder of its own, "
+            "and let that one be found."
+        )
+        command = pip(case, "install", "--no-deps", "--target", place, release)
+        path = f'export LD_LIBRARY_PATH="$PWD/{place}/nvidia/cudnn/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+        fixes.append(fix(text, f"{command} && {path}", verify=again(code)))
+    else:
+        text = f"No package owns {copy.directory}: unpack a whole {what} for your CUDA there again, from {ARCHIVE}"
+        fixes.append(fix(text, f"ls -l {quoted(copy.directory)}", verify=again(code)))
+    return tuple(fixes)
+
+
+def _wheel_of(case: Case, copy: CudnnCopy, version: str) -> str:
+    """The requirement of the wheel with that release, for the CUDA of the copy; "" when there is none."""
+    if len(numbers(version)) < 3:
+        return ""
+    said = [value_or(copy.cuda_flavour, 0), *numbers(value_or(copy.cudart, ""))[:1], 12]
+    distribution = f"nvidia-cudnn-cu{next(n for n in said if n)}"
+    wheels = case.matrix.wheels(distribution)
+    fitting = [v for v in wheels.versions if same_version(v, version) and v not in wheels.yanked] if wheels else []
+    return f"{distribution}=={fitting[-1]}" if fitting else ""
