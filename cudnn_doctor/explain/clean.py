@@ -51,7 +51,8 @@ _PREFIXES = (
     (_DIGITS, "]: ", r"\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d)\s[\w.-]{1,64}\s[\w./@-]{1,80}\[\d+\]:\s"),
     (_CAPITALS, "kernel: ", rf"{_SYSLOG}\s[\w.-]{{1,64}}\skernel:\s(?:\[[\s\d.]{{5,16}}\]\s)?"),
     # srun -l, torchrun
-    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[default\d\]|\[\d{1,4}\]):\s(?=\S)"),
+    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[\d{1,4}\]):\s(?=\S)"),
+    ("[default", "", r"\[default\d{1,3}\]:\s?"),
     ("[", "] ", r"\[[\w.-]{1,40}\]\s(?=\[?(?:\d{4}-\d\d-\d\d|[EWIF]\d{4}\s))"),  # an actor's name before a stamp
 )
 
@@ -67,8 +68,15 @@ def clean(text: str) -> list[tuple[str, str]]:
     >>> [text for text, _ in clean("[1,0]<stderr>:\\x1b[31mRuntimeError:&nbsp;x\\x1b[0m")]
     ['RuntimeError: x']
     """
-    if "\r" in text:
-        return [c for part in text.split("\r") if part.strip() for c in clean(part)]
+    if text.startswith('{"log":"'):
+        text = _logged(text)
+    if "\r" not in text and "\\" not in text:
+        return [_clean(text)]
+    lines = [line for part in text.split("\r") for line in (_unescaped(part) if "\\" in part else (part,))]
+    return [_clean(line) for line in lines if len(lines) == 1 or line.strip()]
+
+
+def _clean(text: str) -> tuple[str, str]:
     if not text.isascii() or "\t" in text or "\0" in text:
         text = text.translate(TABLE)
     if "\x1b" in text or "\x9b" in text:
@@ -96,7 +104,31 @@ def clean(text: str) -> list[tuple[str, str]]:
                 prefix += match.group()
                 text = text[match.end() :].lstrip()
                 taken = True
-    return [(" ".join(text.split()) if "  " in text else text, prefix)]
+    return (" ".join(text.split()) if "  " in text else text), prefix
+
+
+def _logged(text: str) -> str:
+    """What the program printed, out of a line of docker's json-file driver."""
+    import json
+
+    try:
+        return str(json.loads(text)["log"]).rstrip("\n")
+    except (ValueError, RecursionError):  # cut, or no JSON after all
+        return text
+
+
+def _unescaped(text: str) -> list[str]:
+    """The text without the backslashes of JSON, of a printed string and of markdown ("CUDNN\\_STATUS"), which would
+    else be read as part of the words; Windows paths keep theirs."""
+    if "\\u" in text and '{"' in text:
+        text = rx(r"\\u([0-9a-fA-F]{4})").sub(lambda m: chr(int(m[1], 16)), text)
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if "\\_" in text or "\\*" in text:
+        text = rx(r"(?<=\w)\\(?=_\w)|\\(?=\*)").sub("", text)
+    if text.count("\\n") < 3:
+        return [text]
+    path = rx(r"(?<![A-Za-z])[A-Za-z]:\\(?!n)").search(text)
+    return rx(r"\\n(?![a-z0-9])" if path else r"\\n").split(text)
 
 
 def _entities(text: str) -> str:

@@ -13,6 +13,7 @@ from cudnn_doctor.explain.tokenset import TokenSet
 from cudnn_doctor.knowledge.versions import at_least, below, numbers
 
 _LITTLE = 300 << 20  # bytes of free memory that are too few for a handle and its workspace
+_ENOUGH = 1 << 30  # bytes with which any handle can be made
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _CUDNN_FOR = (
     r"cudnn.{0,60}?(?:for|built for|of) cuda[- ]?(\d{1,2}(?:\.\d)?)|cudnn-(\d{1,2}\.\d)-(?:linux|windows|osx)"
@@ -100,6 +101,8 @@ def memory(document: Document, events: list[Event], tokens: TokenSet) -> None:
         free, total = _bytes(event.groups.get("free", "")), _bytes(event.groups.get("total", ""))
         if event.id == "memory-usage" and free < _LITTLE:
             tokens.add("little-memory-free", event.line)
+        if event.id == "memory-usage" and free >= _ENOUGH:
+            tokens.add("memory-is-free", event.line)
         if event.id == "free-at-start" and 0 < free < max(_LITTLE, total // 10):
             tokens.add("little-memory-at-start", event.line)
         if event.id == "smi-memory" and int(event.groups["used"]) > 0.93 * int(event.groups["total"]):

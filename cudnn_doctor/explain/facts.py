@@ -91,7 +91,9 @@ def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:
                 yield FactLine(index, " : ".join(cells), line.log)
             continue
         header = []
-        text = text.replace("`", "") if heading or "**" not in text else _bare(text)
+        if heading and rx(r"\*\*[^*]{2,60}\*\*\s*:").match(text):  # the field above was left empty
+            heading = ""
+        text = _bare(text) if "**" in text else text.replace("`", "")
         if heading and text:
             yield FactLine(index, f"{heading}: {text}", line.log)
             heading = ""
@@ -182,19 +184,20 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
     for index, line in enumerate(lines):
         if "__version__" in line.text and rx(_PRINTED).search(line.text):
             # Importing it may log before the version is printed.
-            after = next((n for n in lines[index + 1 : index + 16] if not n.log), None)
-            match = after and rx(rf"\W{{0,3}}({_VERSION})").match(after.text)
+            after = next((n for n in lines[index + 1 : index + 16] if n.text and not n.log), None)
+            match = after and rx(rf"(?:out\[\d+\]: )?\W{{0,3}}({_VERSION})").match(after.text)
             if after and match:
                 seen = True
                 yield Stated(match[1], after.place)
     lines = [line for line in lines if any(stem in line.text for stem in entry["stems"])]
+    stated: list[Stated] = []
     for line in lines:
         for name in named.finditer(line.text):
             match = version.match(line.text, name.end())
             if match and not rx(_OTHER_SUBJECT).search(line.text[name.start() : match.start(2)].split(":")[0]):
-                seen = True
-                yield Stated(upgraded(line.text, name.start(), match.start(2), match[2]), line.place)
-    if seen:
+                stated.append(Stated(upgraded(line.text, name.start(), match.start(2), match[2]), line.place))
+    yield from sorted(stated, key=lambda s: s.value == "nightly")  # a template asks: "reproduced with nightly?"
+    if stated or seen:
         return
     loose = rx(r"[- =:]{0,2}(\d{1,2}(?:\.\d+)?)(?![\d.])")
     for line in lines:

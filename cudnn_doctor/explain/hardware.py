@@ -26,7 +26,7 @@ _FAMILIES = (
     ),
     (
         ("titan",),
-        r"(?:gtx )?titan (?:x(?: ?\(pascal\)| pascal)?|xp|v|z|black|rtx)|titan(?: rtx|xp| xp)|(?<=nvidia )titan"
+        r"(?:gtx )?titan[ -](?:x(?: ?\(pascal\)| pascal)?|xp|v|z|black|rtx)|titan(?: rtx|xp| xp)|(?<=nvidia )titan"
         r"|titan(?= gpu)",
     ),
     (

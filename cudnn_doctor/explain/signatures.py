@@ -16,9 +16,10 @@ from cudnn_doctor.explain.patterns import rx
 BACK, AHEAD = 200, 420  # characters around a literal in which its pattern must match
 MAX_PER_ANCHOR = 30  # occurrences looked at, of which the last third from the end of the document
 _NEGATABLE = frozenset({"cudnn", "fault", "cuda", "memory", "loader", "arch", "driver", "process", "says"})
+_LASTING = frozenset({"cudnn", "version"})  # kinds whose groups decide
 GLUE_LIMIT = 8_000  # lines; larger documents are logs, which nobody wraps by hand
 SENTENCE = "[^.\\n]"  # so written in the YAML: a character of the same sentence, see Document.said
-_SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| "
+_SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| (\??)"
 
 
 class Signature:
@@ -81,7 +82,7 @@ def _spaced(pattern: str, between: str) -> re.Pattern[str]:
     def spaced(match: re.Match[str]) -> str:
         other: str | None = match[1]  # an escape or a character class
         if other is None:
-            return between
+            return between if between.endswith("?") else between + match[2]  # a second "?" would make it lazy
         return other.replace(" ", " \\n") if other[0] == "[" else other
 
     return rx(rx(_SPACE).sub(spaced, pattern), re.MULTILINE)
@@ -92,6 +93,7 @@ def find(document: Document, signatures: list[Signature]) -> list[Event]:
     events: list[Event] = []
     flat = document.flat
     glue = len(document.lines) <= GLUE_LIMIT and bool(document.wrapped)
+    broken = frozenset(document.wrapped) if glue else frozenset()
     for signature in signatures:
         places = [at for anchor in signature.anchors for at in occurrences(flat, anchor)]
         found = len(events)
@@ -101,8 +103,17 @@ def find(document: Document, signatures: list[Signature]) -> list[Event]:
             events.extend(_matches(document, signature, places))
         if glue and len(events) == found and signature.kind != "says":
             events.extend(_glued(document, signature))
+        elif glue and signature.kind in _LASTING and any(e.line in broken for e in events[found:]):
+            # What is optional, or a word's end, may lie behind the break: the match that says more counts.
+            for whole in _glued(document, signature):
+                events[found:] = [whole if _says_less(e, whole) else e for e in events[found:]]
     events.sort(key=lambda e: e.line)
     return events
+
+
+def _says_less(event: Event, whole: Event) -> bool:
+    """Whether another match on the same line caught more."""
+    return event.line == whole.line and sum(map(len, event.groups.values())) < sum(map(len, whole.groups.values()))
 
 
 def occurrences(text: str, literal: str) -> list[int]:
@@ -193,7 +204,8 @@ _NEGATION = (
 _HEARSAY = (
     r"\b(?:posts?|threads?|people|someone|others|google|stack ?overflow|answers?|internet|forums?|read|suggest\w*|says?"
     r"|said|supposedly|maybe|perhaps|suspect|could (?:it|this|that)|might|whether|guess|think|asked if|looks like|idea"
-    r"|theory|wonder\w*|generally|usually)\b(?:(?!, (?:i|we) )[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,130}$"
+    r"|theory|wonder\w*|generally|usually"
+    r"|(?:know|understand|sure|tell|see) (?:if|whether))\b(?:(?!, (?:i|we) )[^.\n]|\.(?=\d)|\n(?=[^\W\d_])){0,130}$"
 )
 
 
@@ -204,7 +216,8 @@ def hearsay(text: str, at: int) -> bool:
 
 _UNDONE = (
     r"(?:n.t|\bnot|\bnever|\bno longer|\bnicht|não|\bno|\bne|\bpas) (?:\w+ ){0,2}(?:work|help|run|fix|solv|go\b|läuf"
-    r"|funktion|geht|ajud|funciona|roda|marche)|没用|不行|不管用|无效|没有(?:用|解决|效果)|ダメ|効果な"
+    r"|funktion|geht|ajud|funciona|roda|marche)"
+    r"|(?:without|no) (?:any )?success|to no avail|ohne erfolg|没用|不行|不管用|无效|没有(?:用|解决|效果)|ダメ|効果な"
 )
 
 

@@ -13,15 +13,20 @@ from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated, upgraded
 _LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
 _NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?![\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
 _CUDA = (
-    r"(?<![\w./:-])(?<!\d\+)cuda(?:[ _-]?(?:toolkit|tookit|version|runtime|ver\b|sdk|driver version|lib(?:rary)?"
+    r"(?<![\w./:-])(?:(?<!\d\+)cuda|cuda(?=\d+\.\d))"
+    r"(?:[ _-]?(?:toolkit|tookit|version;?|runtime|ver\b|sdk|driver version|lib(?:rary)?"
     r"|libraries|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
     + _LINK + _NUMBER
 )  # fmt: skip
-_CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)"
+_CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)|(?<![\w.])(\d{1,2}\.\d)cuda\b"
+_CUDA_DIGITS = r"(?<![\w./:+-])cuda ?(7[05]|80|9[0-2]|1[0-2]\d)\b(?!\.)"  # "cuda80", "cuda101"
+_MODULE = r"(?<![\w./-])(cuda|cudnn)/(\d{1,2}\.\d{1,2}(?:\.\d{1,3}){0,2})(?![\w./])"  # environment modules
 _ONLY_WITH = r"\W{0,2}(?:에서만|でのみ|でしか|才|only|or (?:newer|later|higher|above)|이상|以上|\+)"
 _CUDNN = (
-    r"(?<![\w./-])(?<!\d\+)(?:lib)?cu ?dnn(?:[ _-]?(?:version|lib(?:rary)?|runtime|ver\b|sdk|release))*"
+    r"(?<![\w/-])(?<!(?<!backends)\.)(?:(?<!\d\+)(?:lib)?cu ?dnn|cudnn(?=\d+\.\d))"
+    r"(?:[ _-]?(?:version;?|lib(?:rary)?|runtime|ver\b|sdk|release)|\.version\(\)\)?)*"
     r"[\s:=|(\"'`v,-]{0,6}" + _LINK + r"(\d{1,2}(?:\.\d{1,3}){1,3}|\d{4,5}(?!\d)|[3-9](?![\d.,]?\d))"
+    r"(?!\d|-(?:windows|linux|osx))"
 )  # fmt: skip
 _BUILT_FOR = r"(?:compiled|built|build) (?:with|against|for)[^.;,|]{0,28}$"
 _PAIR = (
@@ -29,6 +34,7 @@ _PAIR = (
     r"(?: ?(?:/|and|&|\+|,|;|with|und|et|y|e) ?(?:cudnn)? ?v?\.?(\d{1,2}(?:\.\d{1,3}){0,3}))?"
 )
 _WHEEL = r"nvidia[-_]cudnn[-_]cu\d+[\s=@|:]+(\d+(?:\.\d+){1,3})"
+_ARCHIVE = r"cudnn-\d+\.\d-(?:windows|linux|osx)[\w-]*?-v(\d+(?:\.\d+){1,3})"  # names the CUDA first
 _APT = r"\blibcudnn\d(?:-cuda-\d+)?[\s=/|]+(\d+\.\d+(?:\.\d+){0,2})"
 _CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
 _CELL = r"([^:]{0,40}\bcu ?dnn\b[^:]{0,40}) : v?(\d{1,2}(?:\.\d{1,3}){0,3})"
@@ -69,8 +75,17 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
             yield Stated(listed[2], line.place)
         if "nvidia/cuda:" in text and (image := rx(_IMAGE).search(text)):
             later.append(Stated(image[1], line.place))
-        later.extend(Stated(m[1], line.place) for m in rx(_CUDA_SHORT).finditer(text) if _plausible(m[1]))
+        short = (m[1] or m[2] for m in rx(_CUDA_SHORT).finditer(text))
+        later.extend(Stated(value, line.place) for value in short if _plausible(value))
+        later.extend(_modules(line, "cuda"))
+        later.extend(Stated(f"{m[1][:-1]}.{m[1][-1]}", line.place) for m in rx(_CUDA_DIGITS).finditer(text))
     yield from later
+
+
+def _modules(line: FactLine, name: str) -> Iterator[Stated]:
+    """Versions of environment modules: "module load cuda/12.1.1"."""
+    if f"{name}/" in line.text:
+        yield from (Stated(m[2], line.place) for m in rx(_MODULE).finditer(line.text) if m[1] == name)
 
 
 def _pairs(text: str) -> Iterator[re.Match[str]]:
@@ -88,7 +103,7 @@ def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
         return False
     if "driver" in before and "(" in before[before.rindex("driver") :]:  # "driver 595.71 (CUDA 13.2)": its ceiling
         return False
-    return not (found.startswith("cuda:") and "." not in value)  # a device
+    return not (found.startswith(f"cuda:{value}") and "." not in value)  # a device
 
 
 def _plausible(value: str) -> bool:
@@ -110,6 +125,7 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
         if "dnn" not in line.text:
             continue
         yield from _cudnn_on(line)
+        later.extend(_modules(line, "cudnn"))
         if "nvidia/cuda:" in line.text and (image := rx(_IMAGE).search(line.text)) and image[2]:
             later.append(Stated(image[2], line.place))
     yield from later
@@ -120,7 +136,7 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
 
 def _cudnn_on(line: FactLine) -> Iterator[Stated]:
     text, index = line.text, line.place
-    for sign, pattern in (("nvidia", _WHEEL), ("libcudnn", _APT)):
+    for sign, pattern in (("nvidia", _WHEEL), ("libcudnn", _APT), ("cudnn-", _ARCHIVE)):
         if sign in text:
             for match in rx(pattern).finditer(text):
                 yield Stated(match[1], index)

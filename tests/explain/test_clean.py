@@ -48,6 +48,10 @@ LINE = "RuntimeError: cuDNN error: CUDNN_STATUS_MAPPING_ERROR"
         f"[rank3]: {LINE}",
         f"rank 3: {LINE}",
         f"[default0]: {LINE}",
+        f"[default0]:{LINE}",
+        "RuntimeError: cuDNN error: CUDNN\\_STATUS\\_MAPPING\\_ERROR",  # markdown
+        f'{{"log":"{LINE}\\n","stream":"stderr","time":"2024-05-01T10:11:12.1Z"}}',
+        f'{{"log":"\\u001b[31m{LINE}\\n","stream":"stderr"}}',
         f"[1,3]<stderr>:[rank3]: {LINE}",
         f"trainer_1  | 2024-05-01T10:11:12.123456789Z \x1b[31m{LINE}\x1b[0m",
     ],
@@ -68,6 +72,8 @@ def test_line_is_as_it_was_printed(damaged: str) -> None:
         "2018-05-29 10:47:31.840117: E tensorflow/stream_executor/cuda/cuda_dnn.cc:97] x",
         "E0000 00:00:1722222222.412077    3120 cuda_dnn.cc:454] x".replace("    ", " "),
         "PS C:\\Users\\me> python train.py",
+        "C:\\new\\name\\nets\\train.py and D:\\a\\net",
+        "sed -e s/a\\nb/c/",
     ],
 )
 def test_what_is_no_damage_stays(kept: str) -> None:
@@ -80,6 +86,21 @@ def test_progress_bar_hides_several_lines() -> None:
         "58% 180/313",
         "RuntimeError: x",
     ]
+
+
+def test_printed_string_hides_several_lines() -> None:
+    assert [t for t, _ in clean("b'Traceback:\\n  File \"x.py\"\\nRuntimeError: x\\n'")] == [
+        "b'Traceback:",
+        'File "x.py"',
+        "RuntimeError: x",
+        "'",
+    ]
+
+
+def test_hostile_backslashes_end() -> None:
+    assert clean("\\u005c" * 50_000)[0][0] == "\\u005c" * 50_000
+    assert clean('{"' + "\\u005cu005c" * 50_000)[0][0].startswith('{"\\u005c')
+    assert clean("\\" * 100_000 + "*")[0][0].endswith("*")
 
 
 def test_prefix_is_kept_for_time_and_rank() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from cudnn_doctor.explain.clean import clean
-from cudnn_doctor.explain.document import WRAPPED, build
+from cudnn_doctor.explain.compare import dotted
+from cudnn_doctor.explain.document import WRAPPED, build, is_log
 from cudnn_doctor.explain.scan import Raw
-from cudnn_doctor.explain.signatures import Signature, find, form
+from cudnn_doctor.explain.signatures import Event, Signature, find, form
+from cudnn_doctor.explain.tokens import status_of
 from cudnn_doctor.knowledge.load import knowledge
 
 ENTRIES: list[dict[str, Any]] = knowledge("signatures")
@@ -17,12 +19,20 @@ ENTRIES: list[dict[str, Any]] = knowledge("signatures")
 LEAD = "2021-03-04 05:06:07.890123: and so it went on until the very end when "
 
 
-def found(entry: dict[str, Any], *lines: str) -> bool:
+def events(entry: dict[str, Any], *lines: str) -> list[Event]:
     pattern = entry["pattern"]
     signature = Signature(
         entry["id"], entry["kind"], entry["anchor"], form(pattern), pattern, "", "", False, entry.get("also", ())
     )
-    return bool(find(build([("test", [Raw(i + 1, n.encode()) for i, n in enumerate(lines)])]), [signature]))
+    return find(build([("test", [Raw(i + 1, n.encode()) for i, n in enumerate(lines)])]), [signature])
+
+
+def said(event: Event) -> tuple[str, str, str]:
+    return status_of(event), *(dotted(event.groups.get(group, "")) for group in ("run", "built"))
+
+
+def found(entry: dict[str, Any], *lines: str) -> bool:
+    return bool(events(entry, *lines))
 
 
 @pytest.mark.parametrize("mark", ["", "> "])
@@ -36,6 +46,19 @@ def test_break_at_any_place(entry: dict[str, Any], mark: str) -> None:
             if not found(entry, mark + example[:cut], mark + example[cut:]):
                 missed.append(f"{example[max(0, cut - 16) : cut]}|{example[cut : cut + 16]}")
     assert missed == []
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e["kind"] in ("cudnn", "version")], ids=lambda e: e["id"])
+def test_break_loses_no_status_and_no_version(entry: dict[str, Any]) -> None:
+    lost = []
+    for example in (LEAD + e for e in entry["examples"] if "\n" not in e):
+        whole = said(events(entry, example)[0])
+        for cut in range(WRAPPED, len(example)):
+            if is_log(example[cut:]) or clean(example[cut:]) != [(example[cut:].strip(), "")]:
+                continue  # the rest looks like a line of its own: "meError: ..."
+            if whole not in [said(e) for e in events(entry, example[:cut], example[cut:])]:
+                lost.append(f"{example[max(0, cut - 16) : cut]}|{example[cut : cut + 16]}")
+    assert lost == []
 
 
 def test_two_sentences_are_not_one_word() -> None:
