@@ -92,7 +92,9 @@ def test_each_form_says_all_and_leaks_nothing(tmp_path: Path, box: Path, log: Pa
     path = tmp_path / f"ticket.{ending}"
     code, out, err = call("--replay", box, "--log", log, "-o", path)
     assert (code, out) == (1, "")
-    assert re.fullmatch(rf"cudnn-doctor: written to {re.escape(str(path))}; problem: CD306 cuDNN 9\.19\.0 \(.*\): Mixed: .*\n", err)
+    assert re.fullmatch(
+        rf"cudnn-doctor: written to {re.escape(str(path))}; problem: CD306 cuDNN 9\.19\.0 \(.*\): Mixed: .*\n", err
+    )
     assert path.stat().st_mode & 0o777 == 0o600
     data = path.read_bytes()
     if ending == "zip":

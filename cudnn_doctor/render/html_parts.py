@@ -152,7 +152,7 @@ def _state(scenario: str, known: Mapping[str, str]) -> Markup:
 
 def _head(column: Column) -> str:
     cudnn, device = column
-    return f"cuDNN {cudnn.strip()}, {'no GPU' if device is None else f'GPU {device}'}"
+    return f"cuDNN {cudnn.strip()}, {'no device' if device is None else f'device {device}'}"
 
 
 def _cell(result: ScenarioResult | None) -> Markup:

@@ -91,7 +91,7 @@ class _Layout(Layout):
 
     def _place(self, rows: Sequence[Row], known: Conclusion | None) -> Iterator[Line]:
         first = rows[0]
-        device = f"GPU {first.device}" + (f", {known.device_name}" if known and known.device_name else "")
+        device = f"device {first.device}" + (f", {known.device_name}" if known and known.device_name else "")
         yield from self.block(one_line(f"cuDNN {first.cudnn_version or '(unknown)'} on {device}"), style="bold")
         yield from self.block(one_line(first.cudnn), style="dim")
 
@@ -123,7 +123,7 @@ class _Layout(Layout):
         first = max(len(f"{s}  {label}") for s, label in lines) + 2
         widths = [max([len(versions[c]), *(len(t) for k, t in texts.items() if k[2] == c)]) + 2 for c in copies]
         names = "".join(pad(versions[c], w) for c, w in zip(copies, widths, strict=True))
-        yield (("bold", pad(f"GPU {device}", first) + names.rstrip()),)
+        yield (("bold", pad(f"device {device}", first) + names.rstrip()),)
         before = ""
         for scenario, label in lines:
             head = scenario if scenario != before else " " * len(scenario)

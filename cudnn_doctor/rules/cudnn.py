@@ -294,8 +294,8 @@ def overridden(case: Case) -> Iterator[Outcome]:
     owner="environment",
     causes=("cudnn-shadowed", "cudnn-sublibs-mixed"),
     explain="""Two frameworks of one environment that name the same libcudnn.so.N but would load different files work
-alone. In one process the first import decides for both: the second may then stop with a version error, or mix sub-
-libraries of two versions.""",
+alone. In one process the first import decides for both: the second may then stop with a version error, or mix
+sub-libraries of two versions.""",
     source=SEARCH_DOC + ": a library with that soname that is already loaded is not searched for again",
     examples=lambda: (
         ("skipped", sample()),

@@ -55,9 +55,9 @@ def _settled_elsewhere(case: Case) -> str:
     severity="error",
     owner="node",
     causes=("environment-restriction",),
-    explain="""CUDA opens /dev/nvidiactl and /dev/nvidiaN. They are made by udev or by the setuid helper nvidia-
-modprobe at the first use; on a machine without a display and without that helper nobody makes them after a reboot. In
-a container they must be handed in. cuInit then gives 100 (no device) or 999.""",
+    explain="""CUDA opens /dev/nvidiactl and /dev/nvidiaN. They are made by udev or by the setuid helper
+nvidia-modprobe at the first use; on a machine without a display and without that helper nobody makes them after a
+reboot. In a container they must be handed in. cuInit then gives 100 (no device) or 999.""",
     source=DOC,
     examples=lambda: (
         ("ok", sample()),

@@ -112,8 +112,8 @@ def hardware(case: Case) -> Iterator[Outcome]:
     owner="node",
     causes=("helper-library-missing",),
     explain="""The hardware is on the PCI bus but no NVIDIA kernel module drives it: not installed, not built for the
-running kernel (after a kernel update), refused by Secure Boot, or the device was given to a virtual machine (vfio-
-pci). Every CUDA call fails then; frameworks say "no CUDA-capable device" and fall back to the CPU or stop.""",
+running kernel (after a kernel update), refused by Secure Boot, or the device was given to a virtual machine
+(vfio-pci). Every CUDA call fails then; frameworks say "no CUDA-capable device" and fall back to the CPU or stop.""",
     source=INSTALL_DOC,
     examples=lambda: (
         ("ok", sample()),

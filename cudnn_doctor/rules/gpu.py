@@ -123,8 +123,8 @@ def memory(case: Case) -> Iterator[Outcome]:
     severity="error",
     owner="node",
     causes=("environment-restriction",),
-    explain="""The node's owner can forbid CUDA on a GPU ("prohibited") or allow one process at a time ("exclusive-
-process"): the second one gets CUDA_ERROR_DEVICE_UNAVAILABLE (46) or "all CUDA-capable devices are busy or
+    explain="""The node's owner can forbid CUDA on a GPU ("prohibited") or allow one process at a time
+("exclusive-process"): the second one gets CUDA_ERROR_DEVICE_UNAVAILABLE (46) or "all CUDA-capable devices are busy or
 unavailable", and cuDNN NOT_INITIALIZED. With MPS, exclusive-process is the recommended mode.""",
     source="nvidia-smi(1), --compute-mode; https://docs.nvidia.com/deploy/mps/",
     examples=lambda: (

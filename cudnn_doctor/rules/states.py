@@ -88,8 +88,8 @@ def _subject(cudnn_version: str, device: int | None) -> str:
     severity="error",
     owner="environment",
     causes=(),
-    explain="""A handle and a stream made in the same context must be accepted, and so must the NULL, legacy and per-
-thread stream. Where this control fails, what the other states answer says nothing about stream errors.""",
+    explain="""A handle and a stream made in the same context must be accepted, and so must the NULL, legacy and
+per-thread stream. Where this control fails, what the other states answer says nothing about stream errors.""",
     source=SOURCE,
     examples=lambda: (
         ("problem", _case(_result(steps=(), fate=Fate(kind="signal", signal="SIGABRT", last_step="cudnnCreate")))),

@@ -136,7 +136,10 @@ def test_cuda_12_5() -> None:
 def test_torch_on_volta_takes_the_build_of_pytorchs_own_index() -> None:
     found = ask("torch", "2.11", gpu="V100", driver="580.65.06")
     assert rules(found) == ["wheel-gpu:none", "cudnn-gpu:none", "caution:torch-sm75"]
-    assert found.command == 'python -m pip install "torch==2.11.0+cu126" --index-url https://download.pytorch.org/whl/cu126'
+    assert (
+        found.command
+        == 'python -m pip install "torch==2.11.0+cu126" --index-url https://download.pytorch.org/whl/cu126'
+    )
 
 
 def test_torch_for_arm_began_with_2_11() -> None:
@@ -152,7 +155,9 @@ def test_torch_on_an_old_driver() -> None:
 
 def test_torch_for_windows_comes_from_its_own_index() -> None:
     found = ask("torch", "2.6", system="windows")
-    assert found.command == 'python -m pip install "torch==2.6.0+cu124" --index-url https://download.pytorch.org/whl/cu124'
+    assert (
+        found.command == 'python -m pip install "torch==2.6.0+cu124" --index-url https://download.pytorch.org/whl/cu124'
+    )
 
 
 def test_jax_takes_the_plugin_that_fits() -> None:

@@ -68,7 +68,7 @@ def document(*, both: bool = False) -> Reproduction:
 
 def test_the_table_of_one_copy() -> None:
     lines = render_reproduction(document(), width=160).splitlines()
-    assert lines[0] == "cuDNN 9.19.0 on GPU 0, NVIDIA H200"
+    assert lines[0] == "cuDNN 9.19.0 on device 0, NVIDIA H200"
     row = lines[lines.index("other-context") + 1]
     assert " ".join(row.split()) == (
         "stream's context current 2007 BAD_PARAM_STREAM_MISMATCH (bad parameter) as expected"
@@ -84,7 +84,7 @@ def test_the_table_of_one_copy() -> None:
 
 def test_copies_side_by_side() -> None:
     lines = render_reproduction(document(both=True), width=160).splitlines()
-    assert lines[0].split() == ["GPU", "0", "9.19.0", "8.9.7"]
+    assert lines[0].split() == ["device", "0", "9.19.0", "8.9.7"]
     cells = {" ".join(line.split()) for line in lines}
     assert "other-context stream's context current 2007 7" in cells
     assert "handle's context current 2007 7" in cells

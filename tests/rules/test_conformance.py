@@ -77,6 +77,8 @@ def test_a_rule_is_complete(rule: Rule) -> None:
     assert not rule.title.endswith(".")
     assert rule.source
     assert len(rule.explain) > 60
+    assert "-\n" not in rule.explain, "joined to one line, a hyphen at a line's end becomes a hole"
+    assert rule.explain == rule.explain.strip()
     assert rule.owner in get_args(Owner)
     assert rule.causes or rule.severity == "note" or rule in OTHERS  # those take the causes of the state
     assert set(rule.causes) <= CAUSES
