@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from cudnn_doctor import __version__
+from cudnn_doctor.cli_live import engines, reproduce
 from cudnn_doctor.console import Progress, emit, keep_standard_streams, ready, remark, run, screen
 from cudnn_doctor.options import (
     AllCudnn,
     AnswerFormat,
     CheckFormat,
-    CudnnPath,
     Device,
     Env,
     ExitStyle,
@@ -32,12 +32,9 @@ from cudnn_doctor.options import (
     Require,
     Skip,
     Timeout,
+    engine_options,
     finite,
 )
-
-if TYPE_CHECKING:
-    from cudnn_doctor.engine import Options
-
 
 app = typer.Typer(
     name="cudnn-doctor",
@@ -60,8 +57,9 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Find out why TensorFlow, PyTorch or JAX stops in cuDNN. Begin with `cudnn-doctor check`; with a log at hand,
-    `cudnn-doctor explain LOG`.
+    """Find out why TensorFlow, PyTorch or JAX stops in cuDNN.
+
+    Begin with `cudnn-doctor check`; with a log at hand, `cudnn-doctor explain LOG`.
 
     Exit codes: 0 examined, nothing wrong; 1 a problem; 2 no verdict (wrong usage, nothing to examine, a required
     check could not run).
@@ -106,7 +104,7 @@ def check(
 
         emit(render_rules(), output, force)
         return
-    options = _options(
+    options = engine_options(
         env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix,
         only=tuple(only or ()), skip=tuple(skip or ()), require=tuple(require or ()), fail_on=fail_on, owner=owner,
         exit_style=exit_style,
@@ -154,7 +152,7 @@ def snapshot(
     Examples:
       cudnn-doctor snapshot -o box.json
     """
-    options = _options(env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout)
+    options = engine_options(env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout)
 
     def work() -> int:
         ready(output, force)
@@ -217,128 +215,8 @@ def matrix(
     run(work)
 
 
-@app.command()
-def reproduce(
-    env: Env = None,
-    scenario: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this state; repeatable.")] = None,
-    list_states: Annotated[bool, typer.Option("--list", help="Print every state and stop.")] = False,
-    cudnn: Annotated[
-        str | None, typer.Option(metavar="PATH", help="libcudnn.so.N, its folder, or all; default: what would win.")
-    ] = None,
-    faults: Annotated[
-        bool, typer.Option("--faults", help="Also states that fault a context: they leave an Xid.")
-    ] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Also states that fill the device memory.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Fill the memory although others use the GPU.")] = False,
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each state; flaky ones show all.")] = 1,
-    from_log: Annotated[
-        list[Path] | None, typer.Option("--from", metavar="LOG", help="Only states that could explain this log.")
-    ] = None,
-    device: Device = None,
-    timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for all of it.")
-    ] = 60.0,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="What each state shows and printed.")] = False,
-    fmt: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
-    output: Output = None,
-    force: Force = False,
-    no_color: NoColor = False,
-) -> None:
-    """Provoke cuDNN's stream errors, and say which happen here.
-
-    Every known way to them, on live handles in child processes.
-
-    \b
-    Examples:
-      cudnn-doctor reproduce
-      cudnn-doctor reproduce --cudnn all --faults
-      cudnn-doctor reproduce --scenario after-fork --repeat 10
-      cudnn-doctor reproduce --from train.log
-    """
-
-    def work() -> int:
-        ready(output, force)
-        from cudnn_doctor.render.reproduce import progress_line, render_list, render_reproduction
-
-        if list_states:
-            emit(render_list(**screen(no_color, output)), output, force)
-            return 0
-        from cudnn_doctor import engine
-        from cudnn_doctor.reproduce.command import Wanted, reproduce_here
-        from cudnn_doctor.reproduce.types import Request
-
-        request = Request(
-            states=tuple(scenario or ()), faults=faults, memory=memory, yes=yes, repeat=repeat, timeout=timeout
-        )  # fmt: skip
-        wanted = Wanted(request=request, cudnn=cudnn, devices=tuple(device or ()), logs=tuple(from_log or ()))
-        patient = engine.find_patient(_options(env=env), os.environ)
-        with Progress() as bar:
-            document = reproduce_here(wanted, patient, os.environ, lambda *p: bar.show(progress_line(*p)))
-        if fmt == "json":
-            from cudnn_doctor.model import encode
-
-            emit(encode(document).decode(), output, force, form="json")
-        else:
-            emit(render_reproduction(document, verbose=verbose, **screen(no_color, output)), output, force)
-        return document.exit_code
-
-    run(work)
-
-
-@app.command()
-def engines(
-    env: Env = None,
-    cudnn: CudnnPath = None,
-    op: Annotated[list[str] | None, typer.Option(metavar="NAME", help="conv-forward, matmul, ...; repeatable.")] = None,
-    dtype: Annotated[list[str] | None, typer.Option(metavar="NAME", help="fp16, bf16, fp32, int8; repeatable.")] = None,
-    engine: Annotated[list[int] | None, typer.Option(metavar="N", help="Global index; repeatable.")] = None,
-    max_plans: Annotated[int | None, typer.Option(metavar="N", min=1, help="Plans of one problem at most.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only the plans that the heuristics propose.")] = False,
-    device: Annotated[int, typer.Option(metavar="N", min=0, help="CUDA device to use.")] = 0,
-    timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for all of it.")
-    ] = 900.0,
-    fmt: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
-    output: Output = None,
-    force: Force = False,
-    no_color: NoColor = False,
-) -> None:
-    """Find execution plans that run in the wrong stream.
-
-    Kernels that do not land in the handle's stream read data that is not there yet (MXNet PR 21104).
-
-    \b
-    Examples:
-      cudnn-doctor engines --quick
-      cudnn-doctor engines --op conv-forward --dtype fp16 --format json -o engines.json
-      cudnn-doctor engines --cudnn /usr/lib/x86_64-linux-gnu/libcudnn.so.9
-    """
-    options = _options(env=env, devices=(device,))
-
-    def work() -> int:
-        ready(output, force)
-        from cudnn_doctor.engine import bench
-        from cudnn_doctor.engines.run import run as examine
-        from cudnn_doctor.engines.types import EngineOptions
-        from cudnn_doctor.render.engines import progress_line, render_engines
-        from cudnn_doctor.rules.engines import findings
-
-        ((path, preload), *_) = bench(options, os.environ, cudnn).copies
-        wanted = EngineOptions(
-            cudnn=path, preload=preload, device=device, operations=tuple(op or ()), data_types=tuple(dtype or ()),
-            engines=tuple(engine or ()), max_plans=max_plans, quick=quick, timeout=timeout,
-        )  # fmt: skip
-        with Progress() as bar:
-            report = examine(wanted, lambda p: bar.show(progress_line(p)))
-        if fmt == "json":
-            from cudnn_doctor.model import encode
-
-            emit(encode(report).decode(), output, force, form="json")
-        else:
-            emit(render_engines(report, findings(report), **screen(no_color, output)), output, force)
-        return report.exit_code
-
-    run(work)
+app.command()(reproduce)
+app.command()(engines)
 
 
 @app.command()
@@ -383,7 +261,7 @@ def explain(
         if snapshot_file is not None or here:
             from cudnn_doctor import engine
 
-            options = _options(env=env, live=False)
+            options = engine_options(env=env, live=False)
             facts = engine.load(snapshot_file) if snapshot_file is not None else engine.gather(options, os.environ)
         text = explaining.answer(
             what, fmt, separate=separate, snapshot=facts.snapshot if facts else None, timeout=timeout,
@@ -427,7 +305,7 @@ def report(
       cudnn-doctor report -o ticket.zip --reproduce --log train.log
       cudnn-doctor report --replay box.json > issue.md
     """
-    options = _options(
+    options = engine_options(
         env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix
     )
 
@@ -463,12 +341,6 @@ def _summarise(page: Path, text: str) -> None:
             job.write(text)
     except OSError as e:
         remark(f"no job summary: {page}: {e.strerror}")
-
-
-def _options(**wanted: object) -> Options:
-    from cudnn_doctor.engine import Options
-
-    return Options(**wanted)  # type: ignore[arg-type]  # typer has checked each one
 
 
 def main() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from cudnn_doctor.engine import Options
 
 Style = Literal["plain", "nagios"]
 OwnerName = Literal["node", "environment", "program"]
@@ -69,3 +72,10 @@ CudnnPath = Annotated[
 ]
 AnswerFormat = Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the answer.")]
 NoRedact = Annotated[bool, typer.Option("--no-redact", help="Keep names, addresses and serial numbers.")]
+
+
+def engine_options(**wanted: object) -> Options:
+    """What a command hands to the engine, whose types load only then."""
+    from cudnn_doctor.engine import Options
+
+    return Options(**wanted)  # type: ignore[arg-type]  # typer has checked each one

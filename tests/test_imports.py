@@ -27,7 +27,11 @@ CHILD_SIDE = (
     "cudnn_doctor.engines.gpu",
     "cudnn_doctor.engines.graphs",
 )
-COMMAND_LINE = {"cudnn_doctor.cli", "cudnn_doctor.console"}  # the commands, and the one place where they write and exit
+COMMAND_LINE = {  # the commands, and the one place where they write and exit
+    "cudnn_doctor.cli",
+    "cudnn_doctor.cli_live",
+    "cudnn_doctor.console",
+}
 IMPURE = {"os", "subprocess", "ctypes", "time", "socket", "datetime", "random", "threading", "pathlib", "shutil", "sys"}
 FRAMEWORKS = {"torch", "tensorflow", "jax", "jaxlib", "cupy", "mxnet", "onnxruntime", "paddle", "ctranslate2"}
 
