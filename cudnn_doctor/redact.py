@@ -134,6 +134,12 @@ class Redactor:
             for match in p.LOGIN.finditer(node):
                 self._know_user(match[1])
                 self._know_host(match[2])
+            for match in p.HOST_FIELD.finditer(node):
+                if p.LIKE_A_HOST.search(match[2]):
+                    self._know_host(match[2])
+            for match in p.USER_FIELD.finditer(node):
+                if match[1].lower().startswith("logged in"):
+                    self._know_user(match[2])
             self._uuids.update(m[0].lower() for m in p.UUID.finditer(node))
             self._versions.update(m[0] for m in p.QUAD.finditer(node) if _in_version_place(m))
         elif isinstance(node, Mapping):
@@ -205,6 +211,7 @@ class Redactor:
             (p.PRIVATE_KEY, lambda m: self._secret(m[0])),
             (p.SECRET, lambda m: self._secret(m[0])),
             (p.URL_LOGIN, lambda m: f"{m[1]}{self._secret(m[2])}@"),
+            (p.USER_PASSWORD, lambda m: f"{m[1]}{self._secret(m[2])}"),
             (p.AUTHORIZATION, lambda m: f"{m[1]}{self._secret(m[2])}"),
             (p.FLAG, self._assignment),
             (p.ASSIGNMENT, self._assignment),
@@ -214,7 +221,7 @@ class Redactor:
             (p.EMAIL, lambda m: self._numbered("email", m[0])),
             (p.LOGIN, self._login),
             (p.USER_FIELD, self._after_label),
-            (p.HOST_FIELD, lambda m: f"{m[1]}{self._numbered('host', m[2])}"),
+            (p.HOST_FIELD, self._host_field),
             (p.PRIVATE_HOST, lambda m: self._numbered("host", m[0])),
             (p.SERIAL, lambda m: f"{m[1]}{self._numbered('serial', m[2])}"),
             (p.UUID, self._uuid),
@@ -241,6 +248,10 @@ class Redactor:
 
     def _after_label(self, match: re.Match[str]) -> str:
         return match[0] if match[2] in p.NOBODY else f"{match[1]}{self._numbered('user', match[2])}"
+
+    def _host_field(self, match: re.Match[str]) -> str:
+        host = match[2]
+        return match[0] if host.lower() in p.COMMON_NAMES else f"{match[1]}{self._numbered('host', host)}"
 
     def _login(self, match: re.Match[str]) -> str:
         user = match[1] if match[1] in p.NOBODY else self._numbered("user", match[1])

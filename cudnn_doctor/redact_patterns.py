@@ -56,14 +56,23 @@ URL_LOGIN = Signed(
     r"(\b[a-z][a-z0-9+.-]{1,15}://)([^\s/@:'\"<>]{0,100}:[^\s/@'\"<>]{1,200}|[^\s/@:'\"<>]{8,200})@", "@"
 )
 URL_HOST = Signed(
-    r"(\b(?:https?|ssh|git|ftp|grpc|s3|tcp|wss?)://(?:<secret>@)?)([A-Za-z0-9][A-Za-z0-9.-]{1,250})", "://"
+    r"(\b(?:(?:https?|ssh|git|ftp|grpc|s3|tcp|wss?)://(?:<secret>@)?|[a-z][a-z0-9+.-]{1,15}://<secret>@))"
+    r"([A-Za-z0-9][A-Za-z0-9.-]{1,250})",
+    "://",
 )
 AUTHORIZATION = Signed(r"(?i)(\b(?:bearer|basic)\s{1,3})([\w.~+/=-]{8,4000})", "bearer", "basic")
-_SENSITIVE = (
-    r"(?:passw(?:or)?d|passphrase|secret|token(?!iz)|api[_-]?key|access[_-]?key|private[_-]?key|credential|authorization"
-    r"|(?<=_)(?:key|pat|pass)(?![\w-]))"
+# `curl -u name:password`; two numbers are the ids of a user and a group (`docker run -u 1000:1000`).
+USER_PASSWORD = Signed(
+    r"((?<!\S)(?:-u|--user)[ =]['\"]?)(?!\d{1,9}:\d)([^\s:'\"]{1,64}:[^\s'\"]{1,200})", "-u", "--user"
 )
-_SENSITIVE_SIGNS = ("passw", "passphrase", "secret", "token", "key", "credential", "authorization", "_pat", "_pass")
+_SENSITIVE = (
+    r"(?:passw(?:or)?d|passphrase|secret|token(?!iz)|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key|credential|authorization|sharedaccess(?:key|signature)"
+    r"|(?<=[?&])(?:sig|signature|x-amz-signature|x-goog-signature)(?==)|(?<=_)(?:key|pat|pass)(?![\w-]))"
+)
+_SENSITIVE_SIGNS = (
+    "passw", "passphrase", "secret", "token", "key", "credential", "authorization", "_pat", "_pass", "signature",
+    "sig=",
+)  # fmt: skip
 ASSIGNMENT = Signed(
     rf"(?i)({_SENSITIVE}[\w-]{{0,40}}['\"]{{0,2}})(\s{{0,3}}[=:]\s{{0,3}}['\"]{{0,2}})([^\s'\",;<>&]{{1,4000}})",
     *_SENSITIVE_SIGNS,
@@ -90,17 +99,26 @@ LOGIN = Signed(
     "@",
 )
 USER_FIELD = Signed(
-    r"(?i)((?<![\w-])(?:user(?:name)?|logname|login|owner|uname|run as)\s{0,2}[=:]\s{0,2}['\"]?)"
+    r"(?i)((?<![\w-])(?:user(?:name)?|logname|login|owner|uname|run as)['\"]?\s{0,2}[=:]\s{0,2}['\"]?"
+    r"|\blogged in as:?\s{1,2}|\baccepted [a-z]{1,20} for )"
     r"([a-z_][\w.-]{1,31})(?![\w/.(-])",
-    "user", "logname", "login", "owner", "uname", "run as",
+    "user", "logname", "login", "owner", "uname", "run as", "logged in as", "accepted ",
 )  # fmt: skip
 HOST_FIELD = Signed(
     r"(?im)((?<![\w-])(?:host ?name|nodename|computer ?name|node ?name|slurmd_nodename)\s{0,2}[=:]\s{0,2}['\"]?"
-    r"|^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\S{1,80} (?:kernel|systemd|[\w.-]{1,40}\[\d{1,9}\]):)"
-    r"|^\[(?=[A-Za-z][\w.-]{1,80}:\d{1,9}\]))([A-Za-z][\w.-]{1,80})",
+    r"|^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+-]{8,30}Z?)"
+    r" (?=\S{1,80} (?:kernel|systemd|[\w.-]{1,40}\[\d{1,9}\]):)"  # syslog
+    r"|^\[(?=[A-Za-z][\w.-]{1,80}:\d{1,9}\])"  # Open MPI
+    r"|^(?=[A-Za-z][\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL )"
+    r"|^[ \t]{0,8}host[ \t]{1,12}:[ \t]"  # torchrun
+    r"|\bsrun: error: (?=[A-Za-z][\w.-]{1,80}: task)|\bon (?=\S{1,80} cancelled at)"  # Slurm
+    r"|(?<![\w/])linux (?=[\w.-]{1,80} \d{1,2}\.\d{1,3}\.\S{1,80} #\d))"  # uname -a
+    r"([A-Za-z][\w.-]{1,80})",
     "hostname", "host name", "nodename", "node name", "computername", "computer name", " kernel:", " systemd:", "]:",
-    re.compile(r":\d{1,9}\]"),
+    "] nccl ", "srun: error: ", " cancelled at", re.compile(r"host[ \t]{1,12}:"), re.compile(r"linux [\w.-]{1,80} \d"),
+    re.compile(r"\[[a-z][\w.-]{1,80}:\d{1,9}\]"),
 )  # fmt: skip
+LIKE_A_HOST = re.compile(r"[\d.-]")  # other words that a log calls a host may stand elsewhere and mean something
 PRIVATE_HOST = Signed(
     r"(?i)(?<![\w.@/-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,6}(?:internal|intra|intranet|corp|lan|local|localdomain|home|private)\b(?![\w/-]|\.\w)",
     ".internal", ".intra", ".corp", ".lan", ".local", ".home", ".private",
@@ -131,7 +149,7 @@ VERSION_BEFORE = re.compile(
 )
 VERSION_AFTER = re.compile(r"-\d{1,3}(?:[^\w.]|$)|\+|\.(?:dist-info|post|dev|so|whl)|-py3")
 IPV6 = Signed(
-    r"(?<![\w:.])(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])",
+    r"(?:(?<![\w:.])|(?<=ib\d:)|(?<=[g-z]\d:))(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])",
     "::",
     re.compile(":[0-9a-f]{1,4}:[0-9a-f]{1,4}:[0-9a-f]{1,4}:"),
 )

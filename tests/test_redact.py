@@ -50,6 +50,19 @@ def redacted(text: str, identity: Identity = ALICE) -> str:
         ("mail a.liddell@acme.org now", "mail <email-1> now"),
         ("gpubox7.corp.acme.org and gpubox7", "<host-1> and <host-2>"),
         ("n7.cluster.local:2222", "<host-1>:2222"),
+        ("gpu17:42:43 [0] NCCL INFO Using ib0:fe80::1%ib0<0>", "<host-1>:42:43 [0] NCCL INFO Using ib0:<address-1><0>"),
+        ("  host      : gpu17\n  rank      : 0; gpu17", "  host      : <host-1>\n  rank      : 0; <host-1>"),
+        ("  host      : server\nthe server", "  host      : <host-1>\nthe server"),
+        ("srun: error: gpu17: task 0: Exited", "srun: error: <host-1>: task 0: Exited"),
+        ("srun: error: Unable to allocate resources", "srun: error: Unable to allocate resources"),
+        ("*** JOB 123 ON gpu17 CANCELLED AT 2023", "*** JOB 123 ON <host-1> CANCELLED AT 2023"),
+        ("Linux gpu17 5.15.0-86-generic #96-Ubuntu SMP", "Linux <host-1> 5.15.0-86-generic #96-Ubuntu SMP"),
+        ("CentOS Linux release 7.9.2009 (Core)", "CentOS Linux release 7.9.2009 (Core)"),
+        ("2024-12-12T10:11:12.1+00:00 gpu17 kernel: NVRM", "2024-12-12T10:11:12.1+00:00 <host-1> kernel: NVRM"),
+        ("logged in as: bobby (x). https://wandb.ai/bobby", "logged in as: <user-1> (x). https://<host-1>/<user-1>"),
+        ('{"user": "bobby", "owner": "root"}', '{"user": "<user-1>", "owner": "root"}'),
+        ("Accepted publickey for bobby from", "Accepted publickey for <user-1> from"),
+        ("mysql://u:pw@db.acme.org/x", "mysql://<secret>@<host-1>/x"),
         ("Nov 30 12:00:00 node17 kernel: NVRM: Xid", "Nov 30 12:00:00 <host-1> kernel: NVRM: Xid"),
         ("[node17:4242] *** Process received signal", "[<host-1>:4242] *** Process received signal"),
         ("--index-url https://pypi.acme.org/simple", "--index-url https://<host-1>/simple"),
@@ -93,6 +106,11 @@ SECRETS = {
     "url": "https://deploy:hunter2@files.acme.org/x",
     "header": "Authorization: Bearer abcdef0123456789",
     "flag": "--password hunter2",
+    "curl": "curl -u bobby:hunter2 x",
+    "curl-long": "curl --user='bobby:hunter2' x",
+    "azure": "AccountName=acme;AccountKey=hunter2==;EndpointSuffix=core",
+    "sas": "https://acme.blob.core.windows.net/x?sv=2020&sig=hunter2",
+    "presigned": "https://s3.amazonaws.com/x?X-Amz-Signature=hunter2",
     "yaml": "db_password: 'hunter2'",
     "key": "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n-----END OPENSSH PRIVATE KEY-----",
 }
@@ -110,7 +128,16 @@ def test_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["max_tokens=4096", "use_auth_token: false", "tokenizer=bert", "token: None", "tokens"]
+    "text",
+    [
+        "docker run -u 1000:1000 x",
+        "python -u train.py",
+        "max_tokens=4096",
+        "use_auth_token: false",
+        "tokenizer=bert",
+        "token: None",
+        "tokens",
+    ],
 )
 def test_harmless_words_about_tokens(text: str) -> None:
     assert redacted(text) == text

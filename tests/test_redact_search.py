@@ -27,6 +27,10 @@ PIECES = (
     "GPU-4a3b8c1d-1111-2222-3333-444455556666", "MIG-", "GPU-4a3b", "01234567-89ab-cdef-0123-456789abcdef",
     "aa:bb:cc:dd:ee:ff", "AA-BB-CC-DD-EE-FF", "10.0.0.12", "9.1.0.70.", "::", "fe80::42:acff:fe11:2%eth0",
     "2001:db8:0:0:0:0:0:1", "1", "f", ".", "-", "_", " ", "\t", "\n", "\n\n \n", "\r\n", "\u2028", "serial", "passwd",
+    "gpu17:42:43 [0] NCCL INFO", "  host      : gpu17", "srun: error: gpu17: task", "ON gpu17 CANCELLED AT",
+    "Linux gpu17 5.15.0-86 #9", "2024-12-12T10:11:12.1+00:00 gpu17 kernel:", "logged in as: ",
+    "Accepted publickey for ", " -u ", "--user ", "a:b", "AccountKey=x", "?sig=abc", "mysql://<secret>@db", "ib0:",
+    "x1:",
 )  # fmt: skip
 texts = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=12).map("".join),
@@ -61,6 +65,7 @@ def test_in_real_logs(name: str) -> None:
 
 LONGEST = {
     "SECRET": f"eyJ{'a' * 4000}.{'b' * 4000}.{'c' * 4000}",
+    "USER_PASSWORD": f"--user='{'u' * 64}:{'p' * 200}",
     "URL_LOGIN": f"h{'t' * 15}://{'u' * 100}:{'p' * 200}@",
     "AUTHORIZATION": f"bearer   {'a' * 4000}",
     "ASSIGNMENT": f"private-key{'k' * 40}''   =   ''{'v' * 4000}",
