@@ -8,7 +8,7 @@ from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.facts import Extract
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event
-from cudnn_doctor.explain.stated import Stated
+from cudnn_doctor.explain.stated import NOT_STATED, Stated
 from cudnn_doctor.explain.tokenset import TokenSet
 from cudnn_doctor.knowledge.versions import at_least, below, numbers
 
@@ -179,6 +179,8 @@ def _flavour(document: Document, cuda: Stated | None, tokens: TokenSet) -> None:
         flavour = next(g for g in match.groups() if g)
         length = min(flavour.count("."), cuda.value.count(".")) + 1
         line = document.line_at(match.start())
+        if rx(NOT_STATED).search(document.said, max(0, match.start() - 48), match.start()):  # "for instance, download"
+            continue
         if not document.lines[line].log and numbers(flavour)[:length] != numbers(cuda.value)[:length]:
             tokens.add("cudnn-for-other-cuda", line, cuda.line)
 

@@ -24,6 +24,7 @@ _BEGINNINGS = (
     "core dumped", "(core dumped", "Aborted", "Segmentation fault", "Killed", "Node: ", "Process finished", "$ ",
     ">>> ", "pciBusID", "totalMemory", "+-----", "| NVIDIA-SMI", "| GPU ", "| Fan ", "Epoch ", "Num GPUs",
     "NVRM:", "nvrtc: ",
+    "- Linux: set ", "- Windows: set ", "- Mac: set ",
     "Unable to load any", "Invalid handle", "Could not load library", "[E:", "[W:", "[I:",
 )  # fmt: skip
 _LOG_DIGIT = r"\d{4}-\d\d-\d\d[\sT]\d\d:\d\d|\d{4}\s\d\d:\d\d:\d\d\.\d+:\s[IWEF]\s|\d{1,3}%\|"

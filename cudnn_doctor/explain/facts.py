@@ -25,7 +25,7 @@ _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post
 # milliseconds to compile.
 _BETWEEN = (
     r"(?:[^\x00-\x08\x0e-\x1b!#-&)*+./0-9;<>?A-Z\\\]^_a-uw-z{}~\x7f]|\.__version__\)?|version|c\+\+|api|gpu|ver\.?|used"
-    r"|is|was|release|from|pip|installed|nightly)*"
+    r"|is|was|release|from|pip|installed|nightly|or commit id)*"
 )
 _BETWEEN_AND_VERSION = rf"({_BETWEEN})({_VERSION}|nightly)"
 _NAMED = r"(?<![\w/.\\-])(?:{})"

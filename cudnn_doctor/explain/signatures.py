@@ -163,7 +163,7 @@ def _counts(document: Document, signature: Signature, line: int, text: str, at: 
     place = document.lines[line]
     if place.code or (signature.negatable and negated(text, at)):
         return False
-    return place.log or not signature.suspected or not hearsay(text, at)
+    return place.log or not signature.suspected or not hearsay(text, at) or _tried(text, at)
 
 
 def _glued(document: Document, signature: Signature) -> Iterator[Event]:
@@ -212,6 +212,11 @@ _HEARSAY = (
 def hearsay(text: str, at: int) -> bool:
     """Whether the sentence before reports what others say or what one suspects."""
     return rx(_HEARSAY).search(text[max(0, at - 160) : at]) is not None
+
+
+def _tried(text: str, at: int) -> bool:
+    """Whether the sentence tells one's own experience: "his suggestion solved the issue for me"."""
+    return rx(r"[^.?\n]{0,120}\b(?:solv|fix|work|help)\w*(?: [\w']+){0,4} for me\b").match(text, at) is not None
 
 
 _UNDONE = (

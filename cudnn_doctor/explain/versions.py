@@ -11,17 +11,21 @@ from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated, upgraded
 
 _LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
-_NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?![\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
+_NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?!\.\*|[\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
 _CUDA = (
     r"(?<![\w./:-])(?:(?<!\d\+)cuda|cuda(?=\d+\.\d))"
     r"(?:[ _-]?(?:toolkit|tookit|version;?|runtime|ver\b|sdk|driver version|lib(?:rary)?"
     r"|libraries|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
     + _LINK + _NUMBER
 )  # fmt: skip
+_PADDLE = r"runtime api version: (\d{1,2}\.\d{1,2})"
 _CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)|(?<![\w.])(\d{1,2}\.\d)cuda\b"
 _CUDA_DIGITS = r"(?<![\w./:+-])cuda ?(7[05]|80|9[0-2]|1[0-2]\d)\b(?!\.)"  # "cuda80", "cuda101"
 _MODULE = r"(?<![\w./-])(cuda|cudnn)/(\d{1,2}\.\d{1,2}(?:\.\d{1,3}){0,2})(?![\w./])"  # environment modules
-_ONLY_WITH = r"\W{0,2}(?:에서만|でのみ|でしか|才|only|or (?:newer|later|higher|above)|이상|以上|\+)"
+_ONLY_WITH = (
+    r"\W{0,2}(?:에서만|でのみ|でしか|才|only|or (?:newer|later|higher|above)|이상|以上"
+    r"|\+(?! ?(?:cudnn|tf|tensorflow|pytorch|torch)))"
+)
 _CUDNN = (
     r"(?<![\w/-])(?<!(?<!backends)\.)(?:(?<!\d\+)(?:lib)?cu ?dnn|cudnn(?=\d+\.\d))"
     r"(?:[ _-]?(?:version;?|lib(?:rary)?|runtime|ver\b|sdk|release)|\.version\(\)\)?)*"
@@ -43,7 +47,7 @@ _REPL = r"cudnn\.version\(\)\)?\n ?(\d{4,5})\b"
 _HEADER = r"#define cudnn_major (\d+)\n#define cudnn_minor (\d+)\n#define cudnn_patchlevel (\d+)"
 _NEWER = (" or later", " or newer", " from this", "+", " and above", " or above")
 _SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
-_DRIVER_WORDS = ("driver", "nvidia", "kernel", "treiber", "驱动", "ドライバ", "драйвер", "드라이버", "pilote")
+_DRIVER_WORDS = ("driver", "nvml", "nvidia", "kernel", "treiber", "驱动", "ドライバ", "драйвер", "드라이버", "pilote")
 _DRIVER = (
     r"(?:driver|treiber|drivers|驱动|ドライバー?|драйвер|드라이버|pilote)"
     r"(?: ?(?:version|versions|ver\.|版本|is|was|no\.?))*[\s:=|(\"'`v,)-]{0,6}"
@@ -54,6 +58,7 @@ _DRIVER_OTHER = (
     r"|kernel reported version is: (\d{3}(?:\.\d+){1,2})|nvidia-(?:driver-)?(\d{3})(?!\d|\.\d)"
     r"|nvidia (\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
     r"|(?<![\d.])(\d{3}\.\d{2,3}(?:\.\d{2})?) (?:nvidia |studio |game[- ]ready |gpu )?drivers?\b"
+    r"|nvidia-linux-x86_64-(\d{3}(?:\.\d+){1,2})\.run|nvml library version: (\d{3}(?:\.\d+){1,2})"
     r"|kernel version (\d{3}(?:\.\d+){1,2}) does not match|<driver_version>(\d{3}(?:\.\d+){1,2})<"
 )
 
@@ -63,6 +68,8 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
     later: list[Stated] = []
     for line in lines:
         text = line.text
+        if "runtime api version: " in text and (paddle := rx(_PADDLE).search(text)):
+            yield Stated(paddle[1], line.place)
         if "cuda" not in text or rx(_SMI_ROW).search(text):
             continue
         for match in _pairs(text):
@@ -139,7 +146,8 @@ def _cudnn_on(line: FactLine) -> Iterator[Stated]:
     for sign, pattern in (("nvidia", _WHEEL), ("libcudnn", _APT), ("cudnn-", _ARCHIVE)):
         if sign in text:
             for match in rx(pattern).finditer(text):
-                yield Stated(match[1], index)
+                if not rx(NOT_STATED).search(text[max(0, match.start() - 48) : match.start()]):
+                    yield Stated(match[1], index)
     for match in _pairs(text):
         if match[2]:
             yield Stated(match[2], index)

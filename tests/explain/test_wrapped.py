@@ -28,7 +28,7 @@ def events(entry: dict[str, Any], *lines: str) -> list[Event]:
 
 
 def said(event: Event) -> tuple[str, str, str]:
-    return status_of(event), *(dotted(event.groups.get(group, "")) for group in ("run", "built"))
+    return status_of(event), dotted(event.groups.get("run", "")), dotted(event.groups.get("built", ""))
 
 
 def found(entry: dict[str, Any], *lines: str) -> bool:
