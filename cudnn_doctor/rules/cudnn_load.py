@@ -17,7 +17,7 @@ from cudnn_doctor.rules.facts import (
     unanswered,
 )
 from cudnn_doctor.rules.messages import loader_message
-from cudnn_doctor.rules.remedies import again, fix, pip, provide, reinstall, with_folder
+from cudnn_doctor.rules.remedies import again, bring, fix, provide, reinstall, with_folder
 from cudnn_doctor.rules.sample import EX, SITE, sample, search, with_searches
 from cudnn_doctor.rules.sublibraries import foreign_sublibraries
 
@@ -87,7 +87,7 @@ def helpers(case: Case) -> Iterator[Outcome]:
                 if places
                 else fix(
                     "Install the cuBLAS and NVRTC of the CUDA that this cuDNN was built for.",
-                    pip(case, "install", *_wheels(copy)),
+                    bring(case, copy.real_path, _cuda(copy), "nvidia-cublas", "nvidia-cuda-nvrtc"),
                     verify=again("CD309"),
                 )
             ],
@@ -106,12 +106,11 @@ def _on_disk(case: Case, soname: str) -> str:
     return next(found, "")
 
 
-def _wheels(copy: CudnnCopy) -> tuple[str, str]:
+def _cuda(copy: CudnnCopy) -> int:
     major = value_or(copy.cuda_flavour, 0)
     if not major and isinstance(copy.cudart, Known):
         major = int(copy.cudart.value.partition(".")[0])
-    suffix = "" if major >= 13 else f"-cu{major or 12}"
-    return f"nvidia-cublas{suffix}", f"nvidia-cuda-nvrtc{suffix}"
+    return major or 12
 
 
 @rule(
@@ -205,7 +204,7 @@ def loads(case: Case) -> Iterator[Outcome]:
                 f"It cannot be loaded: {missing} is missing" if missing else _what_happened(asked.value),
                 detail=asked.value,
                 evidence=[shown(asked, f"{pointer}/asked")],
-                fixes=provide(case, missing, "CD311") or reinstall(case, copy, "CD311"),
+                fixes=provide(case, missing, copy.real_path, "CD311") or reinstall(case, copy, "CD311"),
                 severity=None if used else "note",
                 causes=("helper-library-missing",)
                 if missing and not missing.startswith("libcudnn")

@@ -201,7 +201,8 @@ def libraries(case: Case) -> Iterator[Outcome]:
                     ),
                     Evidence(pointer=f"{pointer}/cudnn", value=found.result.cudnn, source="opened by the live check"),
                 ],
-                fixes=provide(case, missing, "CD603") or _of_one_release(case, misfit or found.result.cudnn),
+                fixes=provide(case, missing, found.result.cudnn, "CD603")
+                or _of_one_release(case, misfit or found.result.cudnn),
                 causes=("cudnn-sublibs-mixed",) if own or not missing else None,
                 severity=None if loaded_by_someone(case, found) else "note",
             )

@@ -9,7 +9,8 @@ from cudnn_doctor.model import CudnnCopy, Fix, Framework, Known, value_or
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.facts import numbers, requirement_name, same_version
 
-# Libraries that cuDNN opens, by the beginning of their names, and the wheels that bring them.
+# Libraries that cuDNN opens, by the beginning of their names, and the wheels that bring them. Their files are in
+# nvidia/cublas/lib and the like up to CUDA 12, all in nvidia/cu13/lib from 13 on.
 PROVIDERS = (
     ("libcublas", "nvidia-cublas"),
     ("libnvrtc", "nvidia-cuda-nvrtc"),
@@ -42,7 +43,8 @@ def pip(case: Case, *words: str) -> str:
 
 
 def with_folder(folder: str) -> str:
-    """Puts a folder in front of LD_LIBRARY_PATH. An empty entry in it would mean the current folder."""
+    """Puts a folder, or several with colons between, in front of LD_LIBRARY_PATH, in which an empty entry would mean
+    the current folder."""
     return f"export LD_LIBRARY_PATH={quoted(folder)}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
 
 
@@ -66,8 +68,20 @@ def install(case: Case, framework: Framework) -> str:
     return pip(case, "install", wanted)
 
 
-def provide(case: Case, missing: str, code: str) -> tuple[Fix, ...]:
-    """Brings a library that cuDNN opens; () for cuDNN's own, which belong to a copy, and where none is named."""
+def bring(case: Case, cudnn: str, cuda: int, *wheels: str) -> str:
+    """Installs wheels of NVIDIA's for a CUDA major. A `cudnn` that is no wheel itself does not look into site-packages:
+    their folders then go on the path."""
+    command = pip(case, "install", *(w if cuda >= 13 else f"{w}-cu{cuda}" for w in wheels))
+    patient = case.snapshot.patient
+    site = next((s for s in patient.site_packages if s.startswith(patient.prefix) and s.endswith("-packages")), "")
+    if not site or any(cudnn.startswith(f"{s}/") for s in patient.site_packages):
+        return command
+    names = (f"cu{cuda}" if cuda >= 13 else w.removeprefix("nvidia-").replace("-", "_") for w in wheels)
+    return f"{command} && {with_folder(':'.join(dict.fromkeys(f'{site}/nvidia/{n}/lib' for n in names)))}"
+
+
+def provide(case: Case, missing: str, cudnn: str, code: str) -> tuple[Fix, ...]:
+    """Brings a library that a cuDNN opens; () for its own, which belong to a copy, and where none is named."""
     if not missing or missing.startswith("libcudnn"):
         return ()
     name, _, major = missing.partition(".so.")
@@ -80,8 +94,7 @@ def provide(case: Case, missing: str, code: str) -> tuple[Fix, ...]:
     if not wheel or major not in ("11", "12", "13"):
         text = f"Install what provides {missing}, or put its folder on LD_LIBRARY_PATH."
         return (fix(text, f"ldconfig -p | grep {quoted(name)}", verify=again(code)),)
-    wheel += "" if major == "13" else f"-cu{major}"
-    return (fix(f"Install {missing}.", pip(case, "install", wheel), verify=again(code)),)
+    return (fix(f"Install {missing}.", bring(case, cudnn, int(major), wheel), verify=again(code)),)
 
 
 def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:

@@ -9,7 +9,7 @@ import pytest
 
 from cudnn_doctor.model import Absent, CudnnCopy, Framework, Overwrite, Resolution, known
 from cudnn_doctor.rules.base import Case
-from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, another_copy, sample, search, snapshot, with_searches
+from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, SITE, another_copy, sample, search, snapshot, with_searches
 from tests.rules import judge, only
 
 T = "test"
@@ -217,7 +217,10 @@ def test_cudnn_8_without_cublas() -> None:
     finding = only("CD309", sample(cudnn_8(used=True)))
     assert finding.title == "libcublasLt.so.12, libcublas.so.12 not found by the search of this cuDNN"
     assert finding.severity == "error"
-    assert finding.fixes[0].command == "/opt/venv/bin/python -m pip install nvidia-cublas-cu12 nvidia-cuda-nvrtc-cu12"
+    assert finding.fixes[0].command == (
+        "/opt/venv/bin/python -m pip install nvidia-cublas-cu12 nvidia-cuda-nvrtc-cu12 && export LD_LIBRARY_PATH="
+        f"{SITE}/nvidia/cublas/lib:{SITE}/nvidia/cuda_nvrtc/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+    )
     assert only("CD309", sample(cudnn_8(used=False))).severity == "note"
 
 

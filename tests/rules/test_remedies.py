@@ -18,8 +18,8 @@ from cudnn_doctor.cli import app
 from cudnn_doctor.model import Absent, CudnnCopy, Finding, Fix, Known, known
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Rule
-from cudnn_doctor.rules.remedies import pip, quoted, reinstall, with_folder, without_folders
-from cudnn_doctor.rules.sample import another_copy, sample
+from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, with_folder, without_folders
+from cudnn_doctor.rules.sample import SITE, another_copy, sample
 
 RULES = all_rules()
 T = "test"
@@ -215,6 +215,20 @@ def test_another_copy_of_the_same_name_is_the_nearest_way() -> None:
     assert leave.command == "export LD_LIBRARY_PATH=/usr/local/cuda/lib64"
     assert "there is another libcudnn.so.9 in /opt/venv/" in leave.text
     assert whole.command.startswith("/opt/venv/bin/python -m pip install --no-deps --target cudnn-9.14.0 ")
+
+
+@pytest.mark.parametrize(
+    ("cudnn", "cuda", "command"),
+    [
+        (f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9", 12, "install nvidia-cublas-cu12 nvidia-cuda-nvrtc-cu12"),
+        (f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9", 13, "install nvidia-cublas nvidia-cuda-nvrtc"),
+        ("/opt/cudnn/libcudnn.so.9", 13, "install nvidia-cublas nvidia-cuda-nvrtc && "
+         f"export LD_LIBRARY_PATH={SITE}/nvidia/cu13/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"),
+    ],
+)  # fmt: skip
+def test_wheels_go_on_the_path_of_a_cudnn_that_is_none(cudnn: str, cuda: int, command: str) -> None:
+    case = sample({"patient.site_packages": ("/opt/venv-of-doctor", SITE)})
+    assert bring(case, cudnn, cuda, "nvidia-cublas", "nvidia-cuda-nvrtc") == f"/opt/venv/bin/python -m pip {command}"
 
 
 # ---------------------------------------------------------------- words of a shell
