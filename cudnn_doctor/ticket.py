@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
+from time import monotonic
 
 from cudnn_doctor import deeper, engine
 from cudnn_doctor.explain.types import Explanation
@@ -12,6 +14,7 @@ from cudnn_doctor.model import Base, Report
 from cudnn_doctor.redact import Redaction, Redactor, marked, this_machine
 from cudnn_doctor.report_file import Attachment
 
+SECONDS = 60.0  # for unpacking a log
 LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 0.3 s for each MiB
 
 
@@ -40,7 +43,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
 
     Raises:
         UsageError: as `engine.gather`, `engine.load`, `engine.bench` and `engine.judge`.
-        OSError: a log that cannot be read.
+        OSError, InputError: a log that cannot be read.
     """
     progress("examining this machine" if request.replay is None else "judging the recording")
     facts = engine.facts(request.options, environ, request.replay)
@@ -49,7 +52,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         report, request.options, environ, progress,
         states=request.states, engines=request.engines, replayed=request.replay is not None,
     )  # fmt: skip
-    logs = tuple(Attachment(name=p.name, text=_tail(p)) for p in request.logs)
+    logs = tuple(end for p in request.logs for end in _ends(p))
     explanation = None
     if request.logs:
         from cudnn_doctor.explain import explain
@@ -73,12 +76,36 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     )
 
 
-def _tail(path: Path) -> str:
-    """The end of a log, from the beginning of a line: half a line might be half a secret, and no pattern knows it."""
-    with path.open("rb") as f:
-        size = f.seek(0, 2)
-        f.seek(max(0, size - LOG_LIMIT))
-        text = f.read(LOG_LIMIT).decode("utf-8", "replace")
+def _ends(path: Path) -> Iterator[Attachment]:
+    """The end of a log as text, whatever it is packed and written in: of bytes that are no text no pattern would know
+    what to replace. A zip gives one for each file in it.
+
+    Raises:
+        OSError: a pipe or a device.
+        InputError: it cannot be read.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(f"--log {path} is a pipe or a device: write it to a file first, a log is read twice.")
+    from cudnn_doctor.explain.sources import open_sources
+
+    for stream in open_sources([str(path)], monotonic() + SECONDS, []):
+        if stream.again:  # a plain file
+            with path.open("rb") as f:
+                size = os.fstat(f.fileno()).st_size  # 0 in /proc
+                f.seek(max(0, size - LOG_LIMIT))
+                end = f.read(LOG_LIMIT)
+        else:
+            size, end = 0, b""
+            for piece in stream.pieces:
+                size += len(piece)
+                end = (end + piece)[-LOG_LIMIT:]
+        name = Path(stream.name)  # what was packed is not any more
+        name = name.with_suffix("") if name.suffix in (".gz", ".xz", ".bz2", ".zst") else name
+        yield Attachment(name=name.name, text=_whole_lines(end.decode("utf-8", "replace"), size))
+
+
+def _whole_lines(text: str, size: int) -> str:
+    """From the beginning of a line: half a line might be half a secret, and no pattern knows it."""
     if size <= LOG_LIMIT:
         return text
     kept = text.partition("\n")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -203,7 +204,7 @@ def test_a_log_that_cannot_be_read(tmp_path: Path, box: Path) -> None:
     path = tmp_path / "ticket.md"
     code, out, err = call("--replay", box, "--log", tmp_path / "none.log", "-o", path)
     assert (code, out) == (2, "")
-    assert err == f"cudnn-doctor: {tmp_path}/none.log: No such file or directory\n"
+    assert err == f"cudnn-doctor: {tmp_path}/none.log cannot be read: No such file or directory\n"
     assert not path.exists()
 
 
@@ -226,6 +227,38 @@ def test_a_long_log_goes_in_from_its_end(tmp_path: Path, log: Path, monkeypatch:
     assert kept.text == f"[... the first {left_out} bytes are left out ...]\n" + ("x" * 99 + "\n") * 199
     assert made.explanation is not None
     assert made.explanation.causes[0].cause == "prior-cuda-fault"  # the whole of it was read
+
+
+@pytest.mark.parametrize("how", ["gzip", "utf-16", "utf-16 without mark", "zip"])
+def test_a_log_that_is_packed_or_wide_is_redacted_as_text(tmp_path: Path, box: Path, how: str) -> None:
+    path = tmp_path / ("train.log.gz" if how == "gzip" else "train.log")
+    if how == "gzip":
+        path.write_bytes(gzip.compress(LOG.encode()))
+    elif how == "zip":
+        with ZipFile(path, "w") as archive:
+            archive.writestr("a/inner.log", LOG)
+    else:
+        path.write_bytes(LOG.encode("utf-16" if how == "utf-16" else "utf-16-le"))
+    ending = tmp_path / "ticket.zip"
+    assert call("--replay", box, "--log", path, "-o", ending)[0] == 1
+    with ZipFile(ending) as archive:
+        (name,) = [n for n in archive.namelist() if n.startswith("logs/")]
+        assert name == ("logs/1-inner.log" if how == "zip" else "logs/1-train.log")
+        text = archive.read(name).decode()
+    assert "Failed to set cuDNN stream." in text
+    assert "\0" not in text
+    assert [secret for secret in SECRETS if secret in text] == []
+
+
+def test_a_pipe_would_be_empty_at_the_second_reading(tmp_path: Path, box: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    told = f"cudnn-doctor: --log {pipe} is a pipe or a device: write it to a file first, a log is read twice.\n"
+    assert call("--replay", box, "--log", pipe) == (2, "", told)
+
+
+def test_a_file_of_proc_has_no_size(box: Path) -> None:
+    assert call("--replay", box, "--log", "/proc/self/status")[0] == 1
 
 
 PEOPLE = (("root", "/root"), ("cuda", "/home/cuda"), ("mallory", "/x/cudnn"), ("snapshot", "/snapshot"))
