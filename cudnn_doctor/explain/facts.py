@@ -77,6 +77,8 @@ def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:
     for index in wanted:
         line = lines[index]
         text = line.text.lower()
+        if " => " in text:  # OpenCV's template
+            text = text.replace(" => ", ": ")
         if "(" in text and any(hint in text for hint in _HINTS):
             text = rx(_HINT).sub("", text)
         if text.startswith("|") and text.endswith("|"):

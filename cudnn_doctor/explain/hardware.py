@@ -63,7 +63,8 @@ _SHORT = (
     + _NUMBERS + r")(?!\d)|\b(" + _NUMBERS + r") (?:gpu|card|graphics|karte)"
 )  # fmt: skip
 _OTHER_VENDOR = (
-    r"(?:amd )?radeon(?: (?:pro|rx|r9|r7|vii|vega|instinct))*(?: \w{1,6})?|amd gpu|\brx ?[4-9]\d{2,3}(?: ?xtx?)?"
+    r"(?:amd )?(?<!with )radeon(?: (?:pro|rx|r9|r7|vii|vega|instinct))*(?: \w{1,6})?|amd gpu"
+    r"|\brx ?[4-9]\d{2,3}(?: ?xtx?)?"
     r"|instinct mi\d{2,3}\w?|apple m\d|intel arc(?: \w+)?"
 )
 _WORKS_AFTER = (

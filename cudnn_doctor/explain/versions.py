@@ -18,6 +18,7 @@ _CUDA = (
     r"|libraries|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
     + _LINK + _NUMBER
 )  # fmt: skip
+_CUDA_CODE = r"cuda runtime version *: (\d{1,2})0(\d)0\b"  # CuPy: 9000, 11020
 _PADDLE = r"runtime api version: (\d{1,2}\.\d{1,2})"
 _CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)|(?<![\w.])(\d{1,2}\.\d)cuda\b"
 _CUDA_DIGITS = r"(?<![\w./:+-])cuda ?(7[05]|80|9[0-2]|1[0-2]\d)\b(?!\.)"  # "cuda80", "cuda101"
@@ -28,7 +29,7 @@ _ONLY_WITH = (
 )
 _CUDNN = (
     r"(?<![\w/-])(?<!(?<!backends)\.)(?:(?<!\d\+)(?:lib)?cu ?dnn|cudnn(?=\d+\.\d))"
-    r"(?:[ _-]?(?:version;?|lib(?:rary)?|runtime|ver\b|sdk|release)|\.version\(\)\)?)*"
+    r"(?:[ _-]?(?:version;?|lib(?:rary)?|runtime|ver\b|sdk|release)|\.version\(\)\)?`?(?: returns)?)*"
     r"[\s:=|(\"'`v,-]{0,6}" + _LINK + r"(\d{1,2}(?:\.\d{1,3}){1,3}|\d{4,5}(?!\d)|[3-9](?![\d.,]?\d))"
     r"(?!\d|-(?:windows|linux|osx))"
 )  # fmt: skip
@@ -44,9 +45,11 @@ _CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
 _CELL = r"([^:]{0,40}\bcu ?dnn\b[^:]{0,40}) : v?(\d{1,2}(?:\.\d{1,3}){0,3})"
 _IMAGE = r"nvidia/cuda:(\d+\.\d+(?:\.\d+)?)(?:-cudnn(\d+))?"
 _REPL = r"cudnn\.version\(\)\)?\n ?(\d{4,5})\b"
+_PIP_SHOW = r"name: nvidia-cudnn-cu\d+\nversion: (\d+(?:\.\d+){1,3})"
 _HEADER = r"#define cudnn_major (\d+)\n#define cudnn_minor (\d+)\n#define cudnn_patchlevel (\d+)"
 _NEWER = (" or later", " or newer", " from this", "+", " and above", " or above")
 _SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
+_SMI_DRIVER = r"nvidia-smi [\d.]+ +driver version: (\d{3}(?:\.\d+){1,2})"
 _DRIVER_WORDS = ("driver", "nvml", "nvidia", "kernel", "treiber", "驱动", "ドライバ", "драйвер", "드라이버", "pilote")
 _DRIVER = (
     r"(?:driver|treiber|drivers|驱动|ドライバー?|драйвер|드라이버|pilote)"
@@ -72,6 +75,8 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
             yield Stated(paddle[1], line.place)
         if "cuda" not in text or rx(_SMI_ROW).search(text):
             continue
+        if "cuda runtime version" in text and (code := rx(_CUDA_CODE).search(text)):
+            yield Stated(f"{code[1]}.{code[2]}", line.place)
         for match in _pairs(text):
             if _plausible(match[1]):
                 yield Stated(match[1], line.place)
@@ -127,6 +132,10 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
     if "#define cudnn_major" in document.text:
         for match in rx(_HEADER).finditer(document.text):
             yield Stated(".".join(match.groups()), document.line_at(match.start()))
+    if "name: nvidia-cudnn" in document.text:
+        for match in rx(_PIP_SHOW).finditer(document.text):
+            if (at := document.line_at(match.start(1))) in allowed:
+                yield Stated(match[1], at)
     later: list[Stated] = []
     for line in lines:
         if "dnn" not in line.text:
@@ -171,6 +180,8 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
         text = line.text
         if not any(word in text for word in _DRIVER_WORDS):
             continue
+        if table := rx(_SMI_DRIVER).search(text):  # under WSL nvidia-smi has a release of its own
+            yield Stated(_unpadded(table[1]), line.place)
         for match in rx(_DRIVER_OTHER).finditer(text):
             yield Stated(_unpadded(next(g for g in match.groups() if g)), line.place)
         for match in rx(_DRIVER).finditer(text):
