@@ -63,6 +63,7 @@ class Work(Base, frozen=True, kw_only=True):
     destroyed_done: tuple[str, ...] = ()  # keys of plans that need no more of test 3
     threads_done: tuple[str, ...] = ()  # keys of plans that need no more of test 4
     threads: bool = True  # whether to make test 4: it can end a child again and again
+    unshared: tuple[int, ...] = ()  # engines to leave out of test 4
     deadly: tuple[str, ...] = ()  # steps that have ended a child
 
 
@@ -226,7 +227,7 @@ class _Problem:
         self.wire.note("plan", [engine, knobs, source, plan.space], key)
         if key in self.work.done:
             plan.runs = True
-            if self.work.threads and key not in self.work.threads_done:
+            if self._to_share(key):
                 self._reference(plan, self.memories.first(plan.space))
             return
         if plan.space > MOST_WORKSPACE:
@@ -253,8 +254,14 @@ class _Problem:
 
     def _is_settled(self, key: str) -> bool:
         """Whether earlier children have made all tests of a plan."""
-        threads = not self.work.threads or key in self.work.threads_done
-        return key in self.work.done and (self.work.quick or (key in self.work.destroyed_done and threads))
+        return key in self.work.done and (
+            self.work.quick or (key in self.work.destroyed_done and not self._to_share(key))
+        )
+
+    def _to_share(self, key: str) -> bool:
+        """Whether test 4 of a plan is still to be made."""
+        work = self.work
+        return work.threads and key not in work.threads_done and engine_of(key) not in work.unshared
 
     def _reference(self, plan: _Plan, memory: Memory) -> bool:
         """Runs the plan twice in the ordinary way; its output is the reference where both agree."""
@@ -315,7 +322,7 @@ class _Problem:
         plan, the context or the whole process in ruins."""
         for plan in self._plans:
             reference = plan.reference
-            if self.work.threads and plan.key not in self.work.threads_done and reference is not None:
+            if self._to_share(plan.key) and reference is not None:
                 work = partial(self._two_threads, plan, builder, reference)
                 self._test(plan, "threads", work, stall=min(self.work.stall, THREADS_STALL))
 

@@ -119,9 +119,13 @@ class Record:
         """Keys of plans that have been put to a test, or have died of it."""
         return [key for key, plan in self.plans.items() if test in plan]
 
+    def unshared(self) -> list[int]:
+        """Engines whose plan has ended a child in test 4."""
+        return [engine_of(key) for key, name in map(split_step, self.deadly) if name == "threads"]
+
     def may_share(self) -> bool:
         """Whether test 4 goes on: it has not ended too many children of this problem."""
-        return sum(1 for step in self.deadly if split_step(step)[1] == "threads") < MOST_SHARING_DEATHS
+        return len(self.unshared()) < MOST_SHARING_DEATHS
 
     def _died(self, outcome: TaskOutcome, fate: Fate) -> None:
         how = how_it_died(outcome, fate)

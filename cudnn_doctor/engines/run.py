@@ -67,40 +67,52 @@ def nvrtc_beside(cudnn: str) -> tuple[str, ...]:
 
 
 def _work(options: EngineOptions, records: Sequence[Record], until: float, progress: Progress | None) -> None:
-    """Rounds of children until every problem is finished or the time is up."""
+    """Children until every problem is finished or the time is up; what failed for want of memory once more, alone."""
     by_id = {r.problem.id: r for r in records}
     env = {**CHILD_ENV, "CUDA_VISIBLE_DEVICES": only(options.device, os.environ)}  # a child starts faster on one
+    preload = list(dict.fromkeys((*options.preload, *nvrtc_beside(options.cudnn))))
 
-    def take(outcome: JobOutcome) -> None:
-        for task in outcome.tasks:
-            by_id[task.id].take(task, outcome.fate)
+    def job(of: Sequence[Record]) -> Job | None:
+        tasks = tuple(_task(options, r, preload, _unshared(r, records)) for r in of if not r.finished)
+        return Job(tasks=tasks, set_env=env, deadline=max(0.0, until - time.monotonic())) if tasks else None
+
+    def hear(outcome: JobOutcome) -> Job | None:
+        told = [by_id[task.id] for task in outcome.tasks]
+        for record, task in zip(told, outcome.tasks, strict=True):
+            record.take(task, outcome.fate)
         if progress:
             done = sum(1 for r in records if r.finished)
             progress(EngineProgress(done=done, problems=len(records), plans=sum(len(r.plans) for r in records)))
+        return job(told)
 
     width = options.width or max(1, min(MOST_CHILDREN, (os.cpu_count() or 2) // 2))
-    preload = list(dict.fromkeys((*options.preload, *nvrtc_beside(options.cudnn))))
-    while (left := until - time.monotonic()) > 0:
-        groups: dict[str, list[Record]] = {}
-        for index, record in enumerate(records):
-            if not record.finished:
-                group = str(index % QUICK_CHILDREN) if options.quick else record.problem.group
-                groups.setdefault(group, []).append(record)
-        if not groups:
+    groups: dict[str, list[Record]] = {}
+    for index, record in enumerate(records):
+        group = str(index % QUICK_CHILDREN) if options.quick else record.problem.group
+        groups.setdefault(group, []).append(record)
+    while jobs := [j for g in groups.values() if (j := job(g))]:
+        left = until - time.monotonic()
+        if left <= 0:
             return
-        jobs = [
-            Job(tasks=tuple(_task(options, r, preload) for r in g), set_env=env, deadline=left) for g in groups.values()
-        ]
-        outcomes = run_jobs(jobs, deadline=left, width=width, progress=take)
-        for outcome in outcomes:
+        for outcome in run_jobs(jobs, deadline=left, width=width, hear=hear):
             if outcome.fate.kind == "not-started":
                 for task in outcome.tasks:
                     by_id[task.id].cut(outcome.fate.error)
-        if width > 1 and [r for r in records if r.again_alone()]:
-            width = 1
+        if width == 1:
+            return
+        width = 1
+        for record in records:
+            record.again_alone()
 
 
-def _task(options: EngineOptions, record: Record, preload: list[str]) -> Task:
+def _unshared(record: Record, records: Sequence[Record]) -> tuple[int, ...]:
+    """Engines that ended a child on another problem of the same operation when two threads shared a plan: it would cost
+    seconds again, and all plans of that child."""
+    others = (r for r in records if r is not record and r.problem.operation == record.problem.operation)
+    return tuple(sorted({engine for r in others for engine in r.unshared()}))
+
+
+def _task(options: EngineOptions, record: Record, preload: list[str], unshared: tuple[int, ...]) -> Task:
     """The arguments of body.py's `Work`."""
     return Task(
         id=record.problem.id,
@@ -117,6 +129,7 @@ def _task(options: EngineOptions, record: Record, preload: list[str]) -> Task:
             "destroyed_done": record.settled("destroyed"),
             "threads_done": record.settled("threads"),
             "threads": record.may_share(),
+            "unshared": unshared,
             "deadly": record.deadly,
         },
     )

@@ -16,9 +16,9 @@ from cudnn_doctor.live.story import Job, JobOutcome, Task, TaskOutcome, not_star
 if TYPE_CHECKING:
     import selectors
 
-__all__ = ["Job", "JobOutcome", "Progress", "Task", "TaskOutcome", "run_jobs"]
+__all__ = ["Job", "JobOutcome", "Task", "TaskOutcome", "run_jobs"]
 
-Progress = Callable[[JobOutcome], None]
+Hear = Callable[[JobOutcome], Job | None]
 
 
 def run_jobs(
@@ -26,28 +26,29 @@ def run_jobs(
     *,
     deadline: float,
     width: int | None = None,
-    progress: Progress | None = None,
+    hear: Hear | None = None,
     linger: bool = False,
     started: Mapping[int, Child] | None = None,
 ) -> tuple[JobOutcome, ...]:
-    """Runs all jobs, at most `width` children at a time, and returns their outcomes in the order of `jobs`.
+    """Runs all jobs, at most `width` children at a time, and returns their outcomes in the order of `jobs`, then those
+    of the jobs that followed.
 
     `deadline` is in seconds from now and bounds the whole call; children that have not ended by then are killed, those
-    not yet started are `not-started`. `progress` hears of each child as it ends. With `linger` a child counts as ended
-    once it has said its last word; taking its CUDA context down (0.1 s) then goes on beside the caller's work and is
-    awaited at exit. `started` are children that run already, by their place in `jobs`.
+    not yet started are `not-started`. `hear` is told of each child as it ends, and may name a job to follow it. With
+    `linger` a child counts as ended once it has said its last word; taking its CUDA context down (0.1 s) then goes on
+    beside the caller's work and is awaited at exit. `started` are children that run already, by their place in `jobs`.
     """
     import selectors
 
     until = time.monotonic() + deadline
-    waiting = list(enumerate(jobs))
+    waiting, count = list(enumerate(jobs)), len(jobs)
     outcomes: dict[int, JobOutcome] = {}
     running: dict[int, Child] = {}
     with selectors.DefaultSelector() as selector:
         try:
             while waiting or running:
                 now = time.monotonic()
-                while waiting and len(running) < (width or len(jobs)) and now < until:
+                while waiting and len(running) < (width or count) and now < until:
                     index, job = waiting.pop(0)
                     ends = min(until, now + job.deadline)
                     child = (started or {}).get(index) or Child(job, ends)
@@ -63,12 +64,14 @@ def run_jobs(
                     if outcome is not None:
                         del running[index]
                         outcomes[index] = outcome
-                        if progress:
-                            progress(outcome)
+                        follower = hear(outcome) if hear else None
+                        if follower is not None:
+                            waiting.append((count, follower))
+                            count += 1
         finally:
             for child in running.values():  # an interrupted run (Ctrl-C) leaves no child behind either
                 child.abandon()
-    return tuple(outcomes[i] for i in range(len(jobs)))
+    return tuple(outcomes[i] for i in range(count))
 
 
 def _wait(selector: selectors.BaseSelector, children: Collection[Child]) -> None:

@@ -15,7 +15,9 @@ from cudnn_doctor.scenarios.base import Scenario
 
 CHILD_SECONDS = 15.0
 UNSEEN_MEMORY = 2 << 30  # bytes in use from which on someone must be there; an idle H200 shows 0.6 GiB
-QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"  # hardware queues; a context with one is made in 0.1 s, with the usual eight in 0.2
+QUEUES = (
+    "CUDA_DEVICE_MAX_CONNECTIONS"  # hardware queues; a context with one is made in 0.1 s, with the usual eight in 0.2
+)
 CHILD_MEMORY = 1 << 30  # bytes of device memory that a child may take: a context and a handle of cuDNN 8
 
 

@@ -38,24 +38,21 @@ def run_states(
     done = 0
     results: list[ScenarioResult] = []
 
-    def hear(outcome: JobOutcome) -> None:
+    def hear(outcome: JobOutcome) -> Job | None:
         nonlocal done
         done += sum(t.begun for t in outcome.tasks)
         if progress:
             progress(done, total, outcome.job.tasks[0].id)
+        return _left_over(outcome)
 
     for phase in plan.phases:
-        jobs: Sequence[Job] = phase.jobs
-        while jobs:
-            left = max(0.0, until - time.monotonic())
-            last = phase is plan.phases[-1]
-            started = {i: c for i, j in enumerate(jobs) if early and (c := early.take(j))} if phase.shared else {}
-            outcomes = run_jobs(jobs, deadline=left, width=phase.width, progress=hear, linger=last, started=started)
-            jobs = [rest for o in outcomes if (rest := _left_over(o)) and time.monotonic() < until]
-            again = {t.id for j in jobs for t in j.tasks}
-            for outcome in outcomes:
-                begun = any(t.begun for t in outcome.tasks)
-                results += [r for r in scenario_results(outcome) if not (begun and r.scenario in again and not r.steps)]
+        left = max(0.0, until - time.monotonic())
+        last = phase is plan.phases[-1]
+        started = {i: c for i, j in enumerate(phase.jobs) if early and (c := early.take(j))} if phase.shared else {}
+        for outcome in run_jobs(phase.jobs, deadline=left, width=phase.width, hear=hear, linger=last, started=started):
+            rest = _left_over(outcome)
+            again = {t.id for t in rest.tasks} if rest else set()
+            results += [r for r in scenario_results(outcome) if r.scenario not in again]
     renamed = (msgspec.structs.replace(r, scenario=r.scenario.split("#", 1)[0]) for r in results)
     return tuple(judged(r) for r in (*renamed, *plan.skipped))
 

@@ -7,7 +7,7 @@ import time
 from cudnn_doctor.live.session import Session
 from cudnn_doctor.scenarios.base import Between, Scenario, point
 
-HANDLES = 8
+HANDLES = 4
 SCENARIO = Scenario(
     id="handle-cost",
     summary="Device memory and time of each further handle",

@@ -164,6 +164,16 @@ def test_a_control_that_sees_nothing_leaves_no_verdict() -> None:
     )
 
 
+def test_an_engine_that_ends_the_process_when_shared_is_shared_no_more() -> None:
+    report = examine({1: "segv-shared"}, engines=(0, 1), max_plans=3)
+    first, second = rows(report, 0)[1], rows(report, 1)[1]
+    assert [f.remarks for f in first.faults] == [("two threads: killed by SIGSEGV",)]
+    assert (first.ok, first.threads_tested, first.threads_differ) == (first.plans, 1, 1)
+    assert (second.ok, second.threads_tested, second.faults) == (second.plans, 0, ())
+    assert rows(report, 1)[0].threads_tested == rows(report, 1)[0].plans
+    assert not [p for p in report.problems if p.error]
+
+
 def test_an_engine_that_agrees_with_itself_by_chance_is_not_suspect() -> None:
     """Two serial runs agree, a later one does not, nor do those of a fresh plan: its sums are made in any order."""
     row = rows(examine({1: "drift"}, engines=(1,)))[1]

@@ -90,12 +90,24 @@ def test_width_bounds_how_many_run_at_once() -> None:
     assert {o.fate.kind for o in outcomes} == {"completed"}
 
 
-def test_progress_hears_of_every_child() -> None:
-    heard: list[str] = []
-    run_jobs(
-        [job(("count", {"add": i})) for i in range(3)], deadline=10.0, progress=lambda o: heard.append(o.fate.kind)
-    )
-    assert heard == ["completed"] * 3
+def test_every_child_is_heard_of_and_may_be_followed() -> None:
+    heard: list[int] = []
+
+    def hear(outcome: JobOutcome) -> Job | None:
+        add = outcome.job.tasks[0].args["add"]
+        heard.append(add)
+        return job(("count", {"add": add + 10})) if add in (1, 11) else None
+
+    outcomes = run_jobs([job(("count", {"add": i})) for i in range(3)], deadline=10.0, width=1, hear=hear)
+    assert heard == [0, 1, 2, 11, 21]
+    assert [o.job.tasks[0].args["add"] for o in outcomes] == heard
+    assert {o.fate.kind for o in outcomes} == {"completed"}
+
+
+def test_a_job_that_follows_too_late_is_not_started() -> None:
+    sleep = job(("sleep", {"seconds": 30}))
+    outcomes = run_jobs([sleep], deadline=0.5, hear=lambda _: sleep)
+    assert [o.fate.kind for o in outcomes] == ["timeout", "not-started"]
 
 
 def test_the_childs_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:

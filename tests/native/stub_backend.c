@@ -11,6 +11,7 @@
  *   waits           waits for the given stream before it queues
  *   waits-other     waits, before it queues, for every stream that it was queued in before
  *   race            keeps its output pointer in the plan while it works
+ *   segv-shared     crashes where two threads execute a plan at the same time
  *   random          gives other bits each time
  *   drift           gives other bits from its third execution on
  *   other-handle    gives other bits with another handle than the one that built the plan
@@ -28,6 +29,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,9 +343,10 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
     if (does(engine, "waits") && !of(stream)->capturing) cuStreamSynchronize(stream);
     if (does(engine, "waits-other") && !of(stream)->capturing)
         for (int i = 1; i < streams_used; i++) if (&pool[i] != stream) cuStreamSynchronize(&pool[i]);
-    if (does(engine, "race")) {
+    if (does(engine, "race") || does(engine, "segv-shared")) {
         plan->state = to;
         usleep(300);
+        if (does(engine, "segv-shared") && to != plan->state) raise(SIGSEGV);
         to = plan->state;
     }
     if (does(engine, "blind") && of(stream)->capturing) { /* stream 2 of the pool belongs to the given handle */
