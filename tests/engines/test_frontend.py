@@ -173,6 +173,6 @@ def test_as_recorded() -> None:
 
 def test_how_much_was_recorded() -> None:
     assert summary(recording("frontend-9.19.0.json.gz")) == (
-        "frontend 1.18.0, cuDNN 9.19.0, NVIDIA H200: 0 of 118 problems differ; 2853 configurations proposed, 843 built, "
-        "843 captured, 0 failed on both sides or one"
+        "frontend 1.18.0, cuDNN 9.19.0, NVIDIA H200: 0 of 118 problems differ; 2853 configurations proposed, "
+        "843 built, 843 captured, 0 failed on both sides or one"
     )
