@@ -32,17 +32,24 @@ def judge(
     all_findings = list(findings)
     bad = [f for f in all_findings if f.status == "problem" and RANK[f.severity] >= RANK[fail_on]]
     if bad:
-        first = max(bad, key=lambda f: RANK[f.severity])
-        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-        return "problem", f"{heading(first)}{more}"
+        return "problem", _worst(bad)
     for f in all_findings:
         if f.status == "crashed":
             return "no-verdict", f"{heading(f)} could not be judged: {f.detail or f.title}"
         if f.code in required and f.status in ("unknown", "skipped"):
             return "no-verdict", f"{heading(f)}: {f.detail or f.status}"
     if not any(f.status == "ok" for f in all_findings):
-        return "no-verdict", "nothing was examined"
-    return "ok", "examined, nothing wrong"
+        only = all_findings[0] if len(all_findings) == 1 else None
+        why = f": {heading(only)}: {only.detail or only.status}" if only else ""
+        return "no-verdict", f"nothing was examined{why}"
+    warnings = [f for f in all_findings if f.status == "problem" and f.severity != "note"]
+    return "ok", f"examined, no error; warning: {_worst(warnings)}" if warnings else "examined, nothing wrong"
+
+
+def _worst(problems: list[Finding]) -> str:
+    first = max(problems, key=lambda f: RANK[f.severity])
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{heading(first)}{more}"
 
 
 def exit_code(verdict: Verdict, findings: Iterable[Finding] = (), style: ExitStyle = "plain") -> int:

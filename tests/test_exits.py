@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cudnn_doctor import exits
@@ -14,6 +15,20 @@ def finding(status: Status, severity: Severity = "error", code: str = "CD101") -
 
 def test_no_finding_at_all_is_never_a_pass() -> None:
     assert exits.judge([]) == ("no-verdict", "nothing was examined")
+
+
+def test_the_only_answer_says_why_it_is_none() -> None:
+    alone = msgspec.structs.replace(finding("skipped"), detail="it is not set")
+    assert exits.judge([alone]) == ("no-verdict", "nothing was examined: CD101 GPU 0: title: it is not set")
+    assert exits.judge([finding("unknown")]) == ("no-verdict", "nothing was examined: CD101 GPU 0: title: unknown")
+    assert exits.judge([alone, alone]) == ("no-verdict", "nothing was examined")
+
+
+def test_a_pass_with_warnings_does_not_say_that_nothing_is_wrong() -> None:
+    found = [finding("ok"), finding("problem", "note"), finding("problem", "warning", "CD304")]
+    assert exits.judge(found) == ("ok", "examined, no error; warning: CD304 GPU 0: title")
+    assert exits.judge([*found, *found])[1] == "examined, no error; warning: CD304 GPU 0: title (and 1 more)"
+    assert exits.judge(found[:2]) == ("ok", "examined, nothing wrong")
 
 
 @pytest.mark.parametrize("status", ["unknown", "skipped"])
@@ -34,6 +49,13 @@ def test_an_unanswered_required_rule_leaves_no_verdict() -> None:
 def test_a_problem_beats_a_missing_answer() -> None:
     found = [finding("crashed"), finding("problem", code="CD301")]
     assert exits.judge(found, required={"CD101"}) == ("problem", "CD301 GPU 0: title")
+
+
+def test_a_title_that_names_its_subject_says_it_once() -> None:
+    one = msgspec.structs.replace(finding("ok"), title="The driver of GPU 0 is old")
+    assert exits.heading(one) == "CD101 The driver of GPU 0 is old"
+    assert exits.heading(msgspec.structs.replace(one, subject="torch")) == "CD101 torch: The driver of GPU 0 is old"
+    assert exits.heading(msgspec.structs.replace(one, subject="", title="", detail="why")) == "CD101 why"
 
 
 def test_the_most_severe_problem_is_named_and_the_rest_counted() -> None:

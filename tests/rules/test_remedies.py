@@ -14,12 +14,14 @@ import msgspec
 import pytest
 import typer
 
+from cudnn_doctor import exits
 from cudnn_doctor.cli import app
 from cudnn_doctor.model import Absent, CudnnCopy, Finding, Fix, Known, known
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, with_folder, without_folders
 from cudnn_doctor.rules.sample import SITE, another_copy, sample
+from cudnn_doctor.select import select_rules
 
 RULES = all_rules()
 T = "test"
@@ -136,10 +138,23 @@ def test_a_hostile_snapshot_gets_no_command_into_a_fix() -> None:
     ],
 )  # CD410 says that nothing is wrong while CD406 is content
 def test_a_verification_shows_the_fault_while_it_is_there(rule: Rule, case: Case, finding: Finding, fix: Fix) -> None:
-    named = re.findall(r"--only (\w+)", fix.verify)
-    chosen = tuple(r for r in RULES if any(r.code.startswith(n) for n in named))
-    assert chosen
-    assert {f.status for f in found(case, chosen)} != {"ok"}
+    assert {f.status for f in found(case, named(fix.verify))} != {"ok"}
+
+
+def named(verify: str) -> tuple[Rule, ...]:
+    return select_rules(RULES, only=re.findall(r"--only (\w+)", verify))
+
+
+@pytest.mark.parametrize(
+    ("rule", "case", "fix"),
+    [pytest.param(r, c, f, id=f"{r.code}-{i}") for i, (r, c, _, f) in enumerate(fixes()) if f.command[:6] == "unset "],
+)
+def test_a_verification_is_a_verdict_once_a_variable_is_gone(rule: Rule, case: Case, fix: Fix) -> None:
+    host = case.snapshot.host
+    environment = {n: v for n, v in host.environment.items() if n != fix.command[6:]}
+    facts = msgspec.structs.replace(case.snapshot, host=msgspec.structs.replace(host, environment=environment))
+    findings = found(Case(facts, case.scenarios, required=case.required), named(fix.verify))
+    assert exits.judge(findings, fail_on="note") == ("ok", "examined, nothing wrong")
 
 
 def test_a_verification_looks_at_the_environment_that_was_examined() -> None:
