@@ -112,11 +112,13 @@ def engines(
     def work() -> int:
         ready(output, force)
         from cudnn_doctor.engine import bench
+        from cudnn_doctor.engines.run import chosen
         from cudnn_doctor.engines.run import run as examine
         from cudnn_doctor.engines.types import EngineOptions
         from cudnn_doctor.render.engines import progress_line, render_engines
         from cudnn_doctor.rules.engines import findings
 
+        chosen(op or (), dtype or (), quick=quick)  # a wrong name is told before anything is read
         ((path, preload), *_) = bench(options, os.environ, cudnn).copies
         wanted = EngineOptions(
             cudnn=path, preload=preload, device=device, operations=tuple(op or ()), data_types=tuple(dtype or ()),

@@ -361,6 +361,18 @@ def test_live_commands_without_a_gpu(command: str) -> None:
     assert complaint(call(command)).startswith("no NVIDIA GPU that a program started here could use")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("reproduce --scenario moon", "there is no state 'moon'; `cudnn-doctor reproduce --list` shows all 34 of them."),
+        ("engines --op moon", "--op moon: not known. Known are conv-forward, conv-backward-data, conv-backward-filter"),
+        ("engines --dtype fp15", "--dtype fp15: not known. Known are fp16, bf16, fp32, int8."),
+    ],
+)
+def test_a_wrong_name_is_told_before_the_machine_is_read(words: str, told: str) -> None:
+    assert complaint(call(*words.split())).startswith(told)
+
+
 def test_the_states_can_be_listed_anywhere() -> None:
     done = call("reproduce", "--list")
     assert done.returncode == 0

@@ -12,7 +12,7 @@ import msgspec
 
 from cudnn_doctor import __version__, exits
 from cudnn_doctor.engines.collect import Record
-from cudnn_doctor.engines.problems import problems
+from cudnn_doctor.engines.problems import Problem, problems
 from cudnn_doctor.engines.types import EngineOptions, EngineProgress, EnginesReport, PlanSeen, ProblemReport, Totals
 from cudnn_doctor.engines.verdicts import controls
 from cudnn_doctor.live.mask import only
@@ -43,11 +43,7 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
     taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     if not Path(options.cudnn).is_file():
         raise UsageError(f"no libcudnn at {options.cudnn}: give the file libcudnn.so.N by --cudnn.")
-    try:
-        chosen = problems(operations=options.operations, data_types=options.data_types, quick=options.quick)
-    except ValueError as e:
-        raise UsageError(str(e)) from e
-    records = [Record(p) for p in chosen]
+    records = [Record(p) for p in chosen(options.operations, options.data_types, quick=options.quick)]
     interrupted = False
     try:
         _work(options, records, start + options.timeout, progress)
@@ -57,6 +53,20 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
         if not record.finished:
             record.cut("interrupted" if interrupted else "the time was up")
     return report(options, records, taken_at=taken_at, ms=(time.monotonic() - start) * 1000, interrupted=interrupted)
+
+
+def chosen(operations: Sequence[str], data_types: Sequence[str], *, quick: bool) -> tuple[Problem, ...]:
+    """The problems that are asked for.
+
+    Raises:
+        UsageError: an operation or data type that is not known, or a choice that leaves nothing.
+    """
+    from cudnn_doctor.engine import UsageError
+
+    try:
+        return problems(operations=operations, data_types=data_types, quick=quick)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
 
 
 def nvrtc_beside(cudnn: str) -> tuple[str, ...]:
