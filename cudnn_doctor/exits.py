@@ -35,7 +35,7 @@ def judge(
         return "problem", _worst(bad)
     for f in all_findings:
         if f.status == "crashed":
-            return "no-verdict", f"{heading(f)} could not be judged: {f.detail or f.title}"
+            return "no-verdict", f"{f.code} {f.subject}".rstrip() + f" could not be judged: {f.detail or f.title}"
         if f.code in required and f.status in ("unknown", "skipped"):
             return "no-verdict", f"{heading(f)}: {f.detail or f.status}"
     if not any(f.status == "ok" for f in all_findings):

@@ -178,7 +178,7 @@ def test_a_failed_probe_is_never_a_pass(options: dict[str, Any]) -> None:
     )
     report = judged(facts, **options)
     assert report.verdict == "no-verdict"
-    assert report.reason == "CD512 could not be judged: ZeroDivisionError: division by zero"
+    assert report.reason == "CD512 kernel log could not be judged: ZeroDivisionError: division by zero"
 
 
 # ---------------------------------------------------------------- live commands

@@ -141,7 +141,7 @@ QUIET = {
     "warning": "",
     "warning counts": "warning: CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads; "
     "fix: pip install nvidia-cudnn-cu13==9.19.0.56\n",
-    "crashed": "no-verdict: CD102 Driver could not be judged: KeyError: 'x'\n",
+    "crashed": "no-verdict: CD102 could not be judged: KeyError: 'x'\n",
     "nothing": "no-verdict: nothing was examined\n",
 }
 
@@ -157,8 +157,7 @@ NAGIOS = {
     "ok": "CUDNN OK - examined, nothing wrong | errors=0 warnings=0 unknown=0 live=420ms\n",
     "warning": "CUDNN WARNING - CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads "
     "| errors=0 warnings=1 unknown=1 live=420ms\n",
-    "crashed": "CUDNN UNKNOWN - CD102 Driver could not be judged: KeyError: 'x' "
-    "| errors=0 warnings=0 unknown=1 live=420ms\n",
+    "crashed": "CUDNN UNKNOWN - CD102 could not be judged: KeyError: 'x' | errors=0 warnings=0 unknown=1 live=420ms\n",
     "nothing": "CUDNN UNKNOWN - nothing was examined | errors=0 warnings=0 unknown=0 live=420ms\n",
 }
 
