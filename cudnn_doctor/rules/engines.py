@@ -185,7 +185,7 @@ def plan_stream(case: Case) -> Iterator[Outcome]:
     for operation, engine, rows in wrong:
         yield problem(
             _subject(operation, engine),
-            f"Engine {engine} of {operation} ignores the stream of the handle that is given",
+            "Ignores the stream of the handle that is given",
             detail=_fault(),
             evidence=_evidence(rows, "wrong_stream", ("wrong-stream",)),
             fixes=[*switches(operation, engine), *_clone_fix(rows, operation, engine)],
@@ -246,7 +246,7 @@ def one_test_alarms(case: Case) -> Iterator[Outcome]:
     for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
-            f"One test says that engine {engine} of {operation} leaves the given stream",
+            "One test says that it leaves the given stream",
             evidence=_evidence(rows, "suspect", ("suspect",)),
             fixes=[
                 Fix(text="Look at this engine alone.", command=_verify(operation, engine)),
@@ -279,7 +279,7 @@ def engine_kills(case: Case) -> Iterator[Outcome]:
     for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
-            f"Engine {engine} of {operation} ended the process that tried it",
+            "Ended the process that tried it",
             evidence=_evidence(rows, "crashed", ("crashed",)),
             fixes=[
                 *switches(operation, engine),
@@ -356,7 +356,7 @@ def handle_outlived(case: Case) -> Iterator[Outcome]:
     for operation, engine, rows in found:
         yield problem(
             _subject(operation, engine),
-            f"A plan of engine {engine} of {operation} must not outlive the handle that built it",
+            "Its plans must not outlive the handle that built them",
             evidence=_evidence(rows, "destroyed_bad"),
             fixes=[
                 Fix(text="Drop the plans of a handle when it is destroyed, or clone them for another handle first.")

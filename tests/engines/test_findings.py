@@ -95,7 +95,7 @@ def test_a_wrong_engine_is_told_with_evidence_switches_and_cure() -> None:
     (finding,) = only(findings(report(OK_ROW, WRONG_ROW)), "problem")
     assert (finding.code, finding.severity, finding.owner) == ("CD650", "error", "program")
     assert finding.subject == "engine 5 of conv-forward"
-    assert finding.title == "Engine 5 of conv-forward ignores the stream of the handle that is given"
+    assert finding.title == "Ignores the stream of the handle that is given"
     assert finding.causes == ("plan-handle-stream",)
     (evidence,) = finding.evidence
     assert evidence.pointer == "/problems/0/rows/1/wrong_stream"
@@ -202,7 +202,8 @@ Engines at fault
 
 Findings (1)
 
-[✗] CD650 engine 5 of conv-forward: Engine 5 of conv-forward ignores the stream
+[✗] CD650 engine 5 of conv-forward: Ignores the stream of the handle that is
+    given
 """
 
 

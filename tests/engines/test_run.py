@@ -140,7 +140,7 @@ def test_the_clone_cures_the_plan_that_keeps_its_handle_and_not_the_one_that_lea
 def test_the_verdict_and_the_controls_of_the_planted_run() -> None:
     report = planted()
     assert (report.verdict, report.exit_code) == ("problem", 1)
-    assert report.reason == "CD650 Engine 1 of matmul ignores the stream of the handle that is given (and 2 more)"
+    assert report.reason == ("CD650 engine 1 of matmul: Ignores the stream of the handle that is given (and 2 more)")
     assert report.problems[0].restarts == 3
     assert report.capture_control.seen == report.capture_control.planted > 0
     assert report.held_control.seen == report.held_control.planted > 0
@@ -159,8 +159,8 @@ def test_a_control_that_sees_nothing_leaves_no_verdict() -> None:
     assert (report.capture_control.planted, report.capture_control.seen) == (4, 2)
     assert (report.verdict, report.exit_code) == ("no-verdict", 2)
     assert report.reason == (
-        "CD650 The examination cannot see the fault that it looks for: the capture control put the fault there 4 times "
-        "and saw it 2 times"
+        "CD650 cuDNN 9.19.0: The examination cannot see the fault that it looks for: the capture control put the fault "
+        "there 4 times and saw it 2 times"
     )
 
 
@@ -269,7 +269,8 @@ def test_a_cudnn_whose_engines_do_not_load_gives_no_verdict(
     assert (report.verdict, report.exit_code) == ("no-verdict", 2)
     assert report.problems[0].error == f"graph: {status} {name}: cudnnBackendFinalize OPERATIONGRAPH{detail}"
     assert report.reason == (
-        "CD650 No execution plan was examined: matmul fp16 row-major b4-128x128x64: " + report.problems[0].error
+        f"CD650 cuDNN {report.cudnn_version}: No execution plan was examined: matmul fp16 row-major b4-128x128x64: "
+        + report.problems[0].error
     )
 
 
@@ -330,8 +331,8 @@ def test_progress_counts_up_and_an_interruption_keeps_what_there_is() -> None:
     assert [(p.error, p.finished) for p in report.problems] == [("", True)] * 4 + [("interrupted", False)] * 4
     assert (report.verdict, report.exit_code) == ("no-verdict", 2)
     assert report.reason == (
-        "CD650 The examination was not finished: 4 of 8 problems were not examined to the end (interrupted); so far 8 "
-        "plans, all in the stream of the given handle"
+        "CD650 cuDNN 9.19.0: The examination was not finished: 4 of 8 problems were not examined to the end "
+        "(interrupted); so far 8 plans, all in the stream of the given handle"
     )
 
 
