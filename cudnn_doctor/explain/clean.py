@@ -42,16 +42,18 @@ _SYSLOG = r"[A-Z][a-z]{2}\s+\d{1,2}\s\d\d:\d\d:\d\d"
 _PREFIXES = (
     ("[", "<std", r"\[\d+,\d+\]<std(?:out|err|diag)>:\s?|\[\d+(?:,\d+)?\]\s*<std(?:out|err)>:?\s?"),  # mpirun
     ("(", "pid=", r"\((?:[\w.<>]{1,64}\s)?pid=\d+(?:,[^)]{0,60})?\)\s?"),  # ray
-    ("", " | ", r"[\w./-]{2,80}\s{0,30}\|\s(?=\s*\S)"),  # docker compose
+    ("", " | ", r"[\w./-]{2,80}\s{0,30}\|\s(?=\s*\S)|[\w./-]{2,80}[_-]\d{1,3}\s{0,30}\|\s?$"),  # docker compose
     ("[pod/", "", r"\[pod/[\w./-]{1,160}\]\s?"),  # kubectl
     (_DIGITS, "Z std", r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)\sstd(?:out|err)\s[FP]\s"),  # cri
+    (_DIGITS, "Z 0", r"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z\s\d\d[OE][+ ]?\s?"),  # GitLab
+    ("[", "Z] ", r"\[\d{4}-\d\d-\d\dT[\d:.]{8,15}Z\]\s"),  # Jenkins
     (_DIGITS, "Z ", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}Z\s"),  # docker
     # journald and syslog
     (_CAPITALS, ": ", rf"{_SYSLOG}(?:\.\d+)?\s[\w.-]{{1,64}}\s[\w./@:-]{{1,80}}(?:\[\d+\])?:\s"),
     (_DIGITS, "]: ", r"\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d)\s[\w.-]{1,64}\s[\w./@-]{1,80}\[\d+\]:\s"),
     (_CAPITALS, "kernel: ", rf"{_SYSLOG}\s[\w.-]{{1,64}}\skernel:\s(?:\[[\s\d.]{{5,16}}\]\s)?"),
     # srun -l, torchrun
-    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[\d{1,4}\]):\s(?=\S)"),
+    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[\d{1,4}\]):\s{1,12}(?=\S)"),
     ("[default", "", r"\[default\d{1,3}\]:\s?"),
     ("[", "] ", r"\[[\w.-]{1,40}\]\s(?=\[?(?:\d{4}-\d\d-\d\d|[EWIF]\d{4}\s))"),  # an actor's name before a stamp
 )
@@ -73,7 +75,7 @@ def clean(text: str) -> list[tuple[str, str]]:
     if "\r" not in text and "\\" not in text:
         return [_clean(text)]
     lines = [line for part in text.split("\r") for line in (_unescaped(part) if "\\" in part else (part,))]
-    return [_clean(line) for line in lines if len(lines) == 1 or line.strip()]
+    return [_clean(line) for line in lines if line.strip()] or [("", "")]
 
 
 def _clean(text: str) -> tuple[str, str]:
@@ -100,9 +102,10 @@ def _clean(text: str) -> tuple[str, str]:
     while taken:
         taken = False
         for start, sign, pattern in _PREFIXES:
-            if text.startswith(start) and sign in text and (match := rx(pattern).match(text)):
+            padded = text + " "  # an empty line had its prefix as well
+            if text.startswith(start) and sign in padded and (match := rx(pattern).match(padded)):
                 prefix += match.group()
-                text = text[match.end() :].lstrip()
+                text = padded[match.end() :].strip()
                 taken = True
     return (" ".join(text.split()) if "  " in text else text), prefix
 

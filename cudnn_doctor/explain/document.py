@@ -24,7 +24,6 @@ _BEGINNINGS = (
     "core dumped", "(core dumped", "Aborted", "Segmentation fault", "Killed", "Node: ", "Process finished", "$ ",
     ">>> ", "pciBusID", "totalMemory", "+-----", "| NVIDIA-SMI", "| GPU ", "| Fan ", "Epoch ", "Num GPUs",
     "NVRM:", "nvrtc: ",
-    "- Linux: set ", "- Windows: set ", "- Mac: set ",
     "Unable to load any", "Invalid handle", "Could not load library", "[E:", "[W:", "[I:",
 )  # fmt: skip
 _LOG_DIGIT = r"\d{4}-\d\d-\d\d[\sT]\d\d:\d\d|\d{4}\s\d\d:\d\d:\d\d\.\d+:\s[IWEF]\s|\d{1,3}%\|"
@@ -79,6 +78,8 @@ def is_code(text: str) -> bool:
     return likely and rx(_CODE).search(text) is not None
 
 
+# A short line with a colon, or a line break before a letter.
+_FIELD_OR_BREAK = r"^([^\n:]{1,40}: ?[^\n:]{1,24}\n)|\n(?=[^\W\d_])"
 WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
 
 
@@ -128,8 +129,9 @@ class Document:
     @cached_property
     def said(self) -> str:
         """`text` in which a line break ends every sentence and nothing else: same offsets. A dot inside a version ends
-        none, nor does a line break before a letter (text wrapped by hand)."""
-        return re.sub(r"\n(?=[^\W\d_])", " ", rx(r"\.(?!\w)").sub("\n", self.text))
+        none, nor does a line break before a letter (text wrapped by hand); one after a field ("OS: Linux") does."""
+        sentences = rx(r"\.(?!\w)").sub("\n", self.text)
+        return rx(_FIELD_OR_BREAK, re.MULTILINE).sub(lambda m: m[0] if m[1] else " ", sentences)
 
     @cached_property
     def starts(self) -> list[int]:

@@ -153,6 +153,7 @@ def _key(name: str) -> str:
 
 def systems(lines: list[FactLine], table: list[dict[str, Any]]) -> Iterator[Stated]:
     """Systems in the text's order, the bare words "Linux" and "Windows" after those that say more."""
+    lines = [line for line in lines if not rx(r"[- ]*(?:linux|windows|mac): set \w+ by ").match(line.text)]  # Paddle's
     whole = "\n".join(line.text for line in lines if not line.log or line.text.startswith(("os:", "platform")))
     ranked: list[tuple[bool, int, int, Stated]] = []
     for system in table:

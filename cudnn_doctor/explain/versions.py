@@ -42,11 +42,11 @@ _WHEEL = r"nvidia[-_]cudnn[-_]cu\d+[\s=@|:]+(\d+(?:\.\d+){1,3})"
 _ARCHIVE = r"cudnn-\d+\.\d-(?:windows|linux|osx)[\w-]*?-v(\d+(?:\.\d+){1,3})"  # names the CUDA first
 _APT = r"\blibcudnn\d(?:-cuda-\d+)?[\s=/|]+(\d+\.\d+(?:\.\d+){0,2})"
 _CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
-_CELL = r"([^:]{0,40}\bcu ?dnn\b[^:]{0,40}) : v?(\d{1,2}(?:\.\d{1,3}){0,3})"
+_CELL = r"([^:]{0,40}\bcu ?dnn\b[^:]{0,40}) : v?(\d{4,5}(?!\d)|\d{1,2}(?:\.\d{1,3}){0,3}(?!\d))"
 _IMAGE = r"nvidia/cuda:(\d+\.\d+(?:\.\d+)?)(?:-cudnn(\d+))?"
 _REPL = r"cudnn\.version\(\)\)?\n ?(\d{4,5})\b"
 _PIP_SHOW = r"name: nvidia-cudnn-cu\d+\nversion: (\d+(?:\.\d+){1,3})"
-_HEADER = r"#define cudnn_major (\d+)\n#define cudnn_minor (\d+)\n#define cudnn_patchlevel (\d+)"
+_HEADER = r"#define cudnn_major (\d+)\n+#define cudnn_minor (\d+)\n+#define cudnn_patchlevel (\d+)"
 _NEWER = (" or later", " or newer", " from this", "+", " and above", " or above")
 _SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
 _SMI_DRIVER = r"nvidia-smi [\d.]+ +driver version: (\d{3}(?:\.\d+){1,2})"

@@ -45,6 +45,9 @@ LINE = "RuntimeError: cuDNN error: CUDNN_STATUS_MAPPING_ERROR"
         f"May 01 10:11:12 node7 slurmstepd-train.service[99]: {LINE}",
         f"2024-05-01T10:11:12+0200 node7 python[4711]: {LINE}",
         f"3: {LINE}",
+        f"3:   {LINE}",
+        f"[2024-05-01T10:11:12.123Z] {LINE}",
+        f"2024-05-01T10:11:12.123456Z 01O {LINE}",
         f"[rank3]: {LINE}",
         f"rank 3: {LINE}",
         f"[default0]: {LINE}",
@@ -106,6 +109,13 @@ def test_hostile_backslashes_end() -> None:
 def test_prefix_is_kept_for_time_and_rank() -> None:
     ((text, prefix),) = clean("trainer_1  | 2024-05-01T10:11:12.123456789Z RuntimeError: x")
     assert (text, prefix) == ("RuntimeError: x", "trainer_1  | 2024-05-01T10:11:12.123456789Z ")
+
+
+@pytest.mark.parametrize(
+    "empty", ["\r", "2024-05-01T10:11:12.123456789Z ", "trainer_1  | ", "May  1 10:11:12 n7 x[4]: "]
+)
+def test_empty_line_stays_empty(empty: str) -> None:
+    assert [text for text, _ in clean(empty)] == [""]
 
 
 def test_table_cells_are_told_apart() -> None:
