@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -150,7 +153,7 @@ def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(name=st.sampled_from(NAMES), data=st.data())
 def test_no_recording_however_odd_crashes_a_rule_or_a_form(name: str, data: st.DataObject) -> None:
-    document = msgspec.to_builtins(as_file(recordings()[name]))
+    document = json.loads(encode(as_file(recordings()[name])))  # lists, no tuples
     places = list(leaves(document))
     for path in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5)):
         *way, last = path
@@ -167,6 +170,32 @@ def test_no_recording_however_odd_crashes_a_rule_or_a_form(name: str, data: st.D
     assert [(f.code, f.detail) for f in report.findings if f.status == "crashed" and f.code != "CD512"] == []
     fmt = data.draw(st.sampled_from(FORMATS))
     assert "\x1b" not in render(report, fmt)
+
+
+def at(node: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        node = node[key]
+    return node
+
+
+def test_no_number_that_is_none_crashes_a_rule() -> None:
+    tried, seen = 0, set[tuple[Any, ...]]()
+    for name in NAMES:
+        document = json.loads(encode(as_file(recordings()[name])))  # lists, no tuples
+        for path in leaves(document):
+            text = at(document, path)
+            if not isinstance(text, str) or not re.match(r"\d+\.\d|sm_", text) or path in seen:
+                continue
+            seen.add(path)
+            for odd in ("abc", "9" * 5000):
+                changed = copy.deepcopy(document)
+                at(changed, path[:-1])[path[-1]] = odd
+                facts = msgspec.convert(changed, SnapshotFile)
+                report = judged(Facts(snapshot=facts.snapshot, scenarios=facts.scenarios))
+                crashed = [(f.code, f.detail) for f in report.findings if f.status == "crashed" and f.code != "CD512"]
+                assert crashed == [], path
+                tried += 1
+    assert tried > 100
 
 
 def test_a_note_that_counts_is_a_warning_to_nagios() -> None:

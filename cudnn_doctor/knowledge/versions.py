@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 Numbers = tuple[int, ...]
+LONGEST = 18  # digits of one number; Python refuses to read 4300, and no release has as many
 
 
 class NotAVersionError(ValueError):
@@ -21,7 +22,7 @@ def numbers(version: str) -> Numbers:
     found: list[int] = []
     for part in version.split("+", maxsplit=1)[0].split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
+        if not digits or len(digits) > LONGEST:
             break
         found.append(int(digits))
         if digits != part:  # "0rc1": what follows is no release number
@@ -111,6 +112,12 @@ def in_ranges(version: str, ranges: tuple[str, ...]) -> bool:
 
 
 def capability(code: str) -> str:
-    """ "sm_90a" or "90" -> "9.0", "compute_120" -> "12.0"."""
+    """ "sm_90a" or "90" -> "9.0", "compute_120" -> "12.0".
+
+    Raises:
+        NotAVersionError: no two or three digits are in it.
+    """
     digits = code.rpartition("_")[2].rstrip("af")
+    if not (digits.isascii() and digits.isdigit() and 2 <= len(digits) <= 3):
+        raise NotAVersionError(f"{code!r} is not the name of a GPU architecture")
     return dotted((int(digits[:-1]), int(digits[-1])))

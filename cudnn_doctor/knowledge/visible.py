@@ -74,7 +74,8 @@ def _read(text: str, uuids: Sequence[str], slices: Sequence[str]) -> _Entry:
         hint = ": GPU- must be in capitals" if text.strip().lower().startswith("gpu-") else ""
         return _Entry("", f"it is neither a number nor a UUID{hint}")
     digits = number[2].lower()
-    index = int(digits, 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10)
+    base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
+    index = int(digits, base) if len(digits) < 100 else len(uuids)  # Python refuses to read 4300
     if number[1] == "-" and index:
         return _Entry("", "a negative number ends the list")
     if index >= len(uuids):

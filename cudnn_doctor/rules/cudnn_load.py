@@ -11,6 +11,7 @@ from cudnn_doctor.rules.facts import (
     copy_name,
     frameworks,
     loaded_by,
+    numbers,
     own_searches,
     same_version,
     shown,
@@ -109,7 +110,7 @@ def _on_disk(case: Case, soname: str) -> str:
 def _cuda(copy: CudnnCopy) -> int:
     major = value_or(copy.cuda_flavour, 0)
     if not major and isinstance(copy.cudart, Known):
-        major = int(copy.cudart.value.partition(".")[0])
+        major = next(iter(numbers(copy.cudart.value)), 0)
     return major or 12
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model import Evidence, Fate, Known, Step, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import gpus, same_version, size
+from cudnn_doctor.rules.facts import gpus, numbers, same_version, size
 from cudnn_doctor.rules.live_result import (
     LiveOutcome,
     cause_fixes,
@@ -27,7 +27,7 @@ def _meaning(found: LiveOutcome, step: Step) -> tuple[str, tuple[str, ...]]:
     from cudnn_doctor.knowledge.status import cuda_error, cudnn_status
 
     code = step.status or 0
-    major = int(found.result.cudnn_version.partition(".")[0] or 9)
+    major = next(iter(numbers(found.result.cudnn_version)), 9)
     known = cudnn_status(major, code) if step.call.startswith("cudnn") else cuda_error(code)
     return (known.meaning, known.causes) if known else ("", ())
 

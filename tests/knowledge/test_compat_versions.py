@@ -141,3 +141,15 @@ def test_within_takes_the_precision_given() -> None:
 )
 def test_cuda_ranges(cuda: str, ranges: tuple[str, ...], inside: bool) -> None:
     assert v.in_ranges(cuda, ranges) is inside
+
+
+@pytest.mark.parametrize("code", ["", "sm_", "9", "sm_9", "sm_9000", "sm_x0", "sm_\u0669\u0660", "9.0", "9" * 5000])
+def test_what_is_no_architecture(code: str) -> None:
+    with pytest.raises(v.NotAVersionError, match="is not the name of a GPU architecture"):
+        v.capability(code)
+
+
+def test_a_number_without_end_is_no_version() -> None:
+    with pytest.raises(v.NotAVersionError):
+        v.numbers("9" * 5000)
+    assert v.numbers("9.1." + "9" * 5000) == (9, 1)

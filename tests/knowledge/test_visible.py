@@ -33,6 +33,7 @@ def test_as_cuda_reads_it(value: str, code: int) -> None:
         ("", "", "it is empty"),
         ("0,1", "1", "there is 1 GPU"),
         ("0,-1,1", "-1", "a negative number ends the list"),
+        ("0," + "9" * 5000, "9" * 5000, "there is 1 GPU"),
         ("cuda:0", "cuda:0", "it is neither a number nor a UUID"),
         (UUID.lower(), UUID.lower(), "it is neither a number nor a UUID: GPU- must be in capitals"),
         ("GPU-ffffffff", "GPU-ffffffff", "no GPU has that UUID"),
