@@ -71,7 +71,7 @@ class _Layout(Layout):
                 yield from self._table(mine)
                 yield ()
             if known:
-                yield from self.block(one_line(known.text))
+                yield from self._conclusion(known.text)
                 yield ()
         yield from self._left_out(document)
         if verbose:
@@ -95,15 +95,24 @@ class _Layout(Layout):
         yield from self.block(one_line(f"cuDNN {first.cudnn_version or '(unknown)'} on {device}"), style="bold")
         yield from self.block(one_line(first.cudnn), style="dim")
 
+    def _conclusion(self, text: str) -> Iterator[Line]:
+        for line in text.split("\n"):
+            item = line.startswith("- ")
+            yield from self.block(
+                one_line(line.removeprefix("- ")), indent=2 if item else 0, first=(("dim", "- "),) if item else ()
+            )
+
     def _table(self, rows: Sequence[Row]) -> Iterator[Line]:
         """A block a state; what was done, the answer, how the process ended, and whether that was expected."""
         what = max(cells(r.label) for r in rows) + 2
-        process = max((cells(r.fate) for r in rows if r.fate != "ok"), default=-2) + 2
+        process = max((cells(f"{r.fate:7}") for r in rows if r.fate != "ok"), default=-2) + 2
         room = self.width - 2 - what - process - VERDICT
         if room < LEAST_ANSWER:
             yield from self._narrow(rows)
             return
         answer = min(room, max(cells(_answer(r, room - 2)) for r in rows) + 2)
+        head = pad("state", what + 2) + pad("answer", answer) + pad("process" if process else "", process)
+        yield (("dim", f"{head}verdict"),)
         before = ""
         for row in rows:
             if row.scenario != before:

@@ -91,29 +91,25 @@ def _works(result: ScenarioResult) -> bool:
 
 
 def _text(c: Conclusion, how: Mapping[str, str]) -> str:
-    """The paragraph."""
-    place = f"On {c.device_name or f'GPU {c.device}'} with cuDNN {c.cudnn_version or '(version unknown)'}"
+    """Sentences and lists, a line each; a line of a list begins with "- "."""
+    place = f"On {c.device_name or f'device {c.device}'} with cuDNN {c.cudnn_version or '(version unknown)'}"
     if not c.control:
         return (
             f"{place} even a valid stream does not work (state {CONTROL}): nothing else here means anything before "
             "that is mended. `cudnn-doctor check` says what is wrong."
         )
-    parts = [f"{place}, status {c.status} from cudnnSetStream "]
-    parts.append(f"can come from {_list(c.can)}." if c.can else "came from no state that was made.")
-    if c.ends:
-        parts.append(f" These end the process instead of answering: {_list(c.ends)}.")
-    if c.other:
-        words = "; ".join(f"{scenarios()[n][1].phrase} ({how[n]})" for n in c.other)
-        parts.append(f" These fail otherwise: {words}.")
-    if c.cannot:
-        parts.append(f" It cannot come from {_list(c.cannot)}.")
-    if c.unmade:
-        parts.append(f" Could not be made here: {', '.join(t.split(':', 1)[0] for t in c.unmade)}.")
-    if c.not_tried:
-        parts.append(f" Not tried: {', '.join(t.split(':', 1)[0] for t in c.not_tried)}.")
-    return "".join(parts)
+    lines = [f"{place}, status {c.status} from cudnnSetStream came from no state that was made."]
+    if c.can:
+        lines = _listed(f"{place}, status {c.status} from cudnnSetStream can come from", c.can)
+    lines += _listed("These end the process instead of answering", c.ends)
+    lines += _listed("These fail otherwise", c.other, how)
+    lines += _listed(f"Status {c.status} cannot come from", c.cannot)
+    for what, states in (("Could not be made here", c.unmade), ("Not tried", c.not_tried)):
+        if states:
+            lines.append(f"{what}: {', '.join(t.split(':', 1)[0] for t in states)}.")
+    return "\n".join(lines)
 
 
-def _list(names: Sequence[str]) -> str:
-    phrases = [scenarios()[n][1].phrase for n in names]
-    return "; ".join(phrases)
+def _listed(lead: str, names: Sequence[str], how: Mapping[str, str] | None = None) -> list[str]:
+    phrases = [scenarios()[n][1].phrase + (f" ({how[n]})" if how else "") for n in names]
+    return [f"{lead}:", *(f"- {phrase}" for phrase in phrases)] if names else []

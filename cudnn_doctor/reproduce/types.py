@@ -77,7 +77,7 @@ class Conclusion(Base, frozen=True, kw_only=True):
     cannot: tuple[str, ...]
     unmade: tuple[str, ...]  # "id: why": the driver or library refused a call that leads to the state
     not_tried: tuple[str, ...]  # "id: why"
-    text: str  # the same in plain words
+    text: str  # the same in plain words: sentences and lists, a line each, those of a list begin with "- "
 
 
 class Agreement(Base, frozen=True, kw_only=True):
