@@ -39,7 +39,7 @@ Output = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text (also: NO_COLOR).")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing when healthy, one line a problem otherwise.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Text: nothing when healthy, one line a problem else.")]
 Timeout = Annotated[
     float, typer.Option(metavar="S", min=0.1, callback=finite, help="Seconds for all live work together.")
 ]
@@ -65,7 +65,9 @@ ExitStyle = Annotated[
 ]
 Replay = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Judge a snapshot or report from elsewhere; example:NAME for one that ships."),
+    typer.Option(
+        metavar="FILE", help="Judge a snapshot or report from elsewhere, - for stdin; example:NAME for one that ships."
+    ),
 ]
 CudnnPath = Annotated[
     str | None, typer.Option("--cudnn", metavar="PATH", help="libcudnn.so.N, or its folder; default: what would win.")
