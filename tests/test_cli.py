@@ -364,7 +364,10 @@ def test_live_commands_without_a_gpu(command: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("reproduce --scenario moon", "there is no state 'moon'; `cudnn-doctor reproduce --list` shows all 34 of them."),
+        (
+            "reproduce --scenario moon",
+            "there is no state 'moon'; `cudnn-doctor reproduce --list` shows all 34 of them.",
+        ),
         ("engines --op moon", "--op moon: not known. Known are conv-forward, conv-backward-data, conv-backward-filter"),
         ("engines --dtype fp15", "--dtype fp15: not known. Known are fp16, bf16, fp32, int8."),
     ],

@@ -75,7 +75,6 @@ def test_the_table_of_one_copy() -> None:
     )
     dead = lines[lines.index("stream-destroyed") + 1]
     assert " ".join(dead.split()) == "destroyed stream SIGSEGV SIGSEGV as expected (2007 or SIGSEGV)"
-    text = "\n".join(lines)
     at = lines.index("On NVIDIA H200 with cuDNN 9.19.0, status 2007 from cudnnSetStream can come from:")
     assert lines[at + 1].startswith("  - a stream of another context of the same GPU (pycuda, TensorRT")
     assert "  trap: not asked for: --faults" in lines
