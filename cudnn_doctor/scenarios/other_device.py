@@ -12,12 +12,12 @@ SCENARIO = Scenario(
     shows="Layers of one model on two GPUs, or a thread that lost track of its device.",
     cause="device-context-mixup",
     danger="needs-two-gpus",
-    source="measured on two NVIDIA H200, driver 580.159.04, with cuDNN 9.19.0",
+    source="measured on two NVIDIA H200, driver 580.159.04, with cuDNN 8.9.7 and 9.19.0",
     points=(
-        point("stream's GPU current", but={"9.19.0": 2007}),
-        point("handle's GPU current", but={"9.19.0": 2007}),
-        point("own stream, other GPU current", but={"9.19.0": 0}),
-        point("other way round", but={"9.19.0": 2007}),
+        point("stream's GPU current", but={"8.9.7": 7, "9.19.0": 2007}),
+        point("handle's GPU current", but={"8.9.7": 7, "9.19.0": 2007}),
+        point("own stream, other GPU current", but={"8.9.7": 0, "9.19.0": 0}),
+        point("other way round", but={"8.9.7": 7, "9.19.0": 2007}),
     ),
 )
 

@@ -91,19 +91,32 @@ def test_cudnn_8_names_the_missing_cublas_and_aborts() -> None:
     )
 
 
-def test_two_devices() -> None:
-    document = replay("two-h200-cudnn-9.19.0")
+@pytest.mark.parametrize(("version", "mismatch"), [("8.9.7", "7"), ("9.19.0", "2007")])
+def test_two_devices(version: str, mismatch: str) -> None:
+    document = replay(f"two-h200-cudnn-{version}")
     for device in (0, 1):
         rows = {r.label: r.outcome for r in document.rows if r.scenario == "other-device" and r.device == device}
         assert rows == {
-            "stream's GPU current": "2007",
-            "handle's GPU current": "2007",
+            "stream's GPU current": mismatch,
+            "handle's GPU current": mismatch,
             "own stream, other GPU current": "0",
-            "other way round": "2007",
+            "other way round": mismatch,
         }
     assert not [r for r in document.rows if r.verdict in ("differs", "unknown-version")]
     assert len(document.conclusions) == 2
-    assert all("other-device" in c.can and "other-device-current" in c.cannot for c in document.conclusions)
+    assert all("other-device" in c.can for c in document.conclusions)
+
+
+def test_with_another_device_current_only_cudnn_8_fails_and_only_later() -> None:
+    for version, answers in (("8.9.7", ["0", "8", ""]), ("9.19.0", ["0", "0", "0"])):
+        document = replay(f"two-h200-cudnn-{version}")
+        for device in (0, 1):
+            rows = [r for r in document.rows if r.scenario == "other-device-current" and r.device == device]
+            assert [(r.label, r.outcome) for r in rows] == list(
+                zip(("own stream", "convolution", "wrong values"), answers, strict=True)
+            )
+        kind = "other" if version == "8.9.7" else "cannot"
+        assert all("other-device-current" in getattr(c, kind) for c in document.conclusions)
 
 
 def test_memory_was_refused_while_another_process_used_the_gpu() -> None:
