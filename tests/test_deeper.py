@@ -10,6 +10,9 @@ import pytest
 
 from cudnn_doctor import deeper, engine
 from cudnn_doctor.model import Report
+from cudnn_doctor.render import summary
+from cudnn_doctor.render.html import render_html
+from cudnn_doctor.render.markdown import render_markdown
 from cudnn_doctor.rules.sample import sample
 from tests.reproduce.test_recordings import replay
 
@@ -68,6 +71,24 @@ def test_evidence_of_added_findings_leads_into_the_report(monkeypatch: pytest.Mo
             assert at(document, a.pointer)[1:] == at(alone, b.pointer)
         else:
             assert at(document, a.pointer) == at(alone, b.pointer)
+
+
+def test_what_the_states_say_is_in_the_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = replay("h200-cudnn-8.9.7")
+    monkeypatch.setattr("cudnn_doctor.reproduce.command.reproduce_here", lambda *_: recorded)
+    after = deeper.add(healthy(), engine.Options(), HIDDEN, lambda _: None, states=True)
+    (sentence, items), *others = summary.conclusions(after)
+    assert sentence == "On NVIDIA H200 with cuDNN 8.9.7, status 7 from cudnnSetStream can come from:"
+    assert (len(items), items[4]) == (11, "a handle that was destroyed")
+    assert [lead for lead, _ in others][-2:] == [
+        "Status 7 cannot come from:",
+        "Not tried: sub-library-foreign, other-device, other-device-current.",
+    ]
+    lines = render_markdown(after).splitlines()
+    assert lines[lines.index(sentence) + 6] == "- a handle that was destroyed"
+    page = render_html(after)
+    assert f'<details open=""><summary>{sentence}</summary><ul><li>a handle made in a non-primary context' in page
+    assert "<details><summary>Status 7 cannot come from:</summary><ul><li>a primary context that was released" in page
 
 
 def test_a_scenario_is_found_behind_those_of_the_report() -> None:

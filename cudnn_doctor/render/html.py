@@ -12,6 +12,7 @@ from cudnn_doctor.render.html_parts import (
     badge,
     card,
     code,
+    concluded,
     explanation_part,
     fact,
     folded,
@@ -78,7 +79,8 @@ def _sections(report: Report, explanation: Explanation | None, rules: dict[str, 
     live = [r for r in report.scenarios if r.scenario == "live-check"]
     runs = ((summary.live_subject(r), summary.live_outcome(r), time(r.ms)) for r in live)
     yield section("Live check", table("cuDNN used for real, in child processes", ("Where", "Outcome", "Time"), runs))
-    yield section("Provoked states", heat_map([r for r in report.scenarios if r.scenario != "live-check"]))
+    provoked = [r for r in report.scenarios if r.scenario != "live-check"]
+    yield section("Provoked states", *concluded(summary.conclusions(report)), heat_map(provoked))
     yield section(f"Notes ({len(notes)})", *(card(f, rules.get(f.code)) for f in notes))
     yield section("Could not be decided", short_list(summary.ordered(report.findings, "unknown")))
     yield section("Details", *_details(report))

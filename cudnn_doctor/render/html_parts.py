@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cudnn_doctor.exits import heading
@@ -143,6 +143,16 @@ def heat_map(results: Sequence[ScenarioResult]) -> Markup:
     caption = "What each state gave: the deciding status, and whether that is what this cuDNN is known to do"
     body = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *rows), class_="heat")
     return tag("div", body, class_="scroll", tabindex=0, role="region", aria_label="Provoked states")
+
+
+def concluded(told: Iterable[tuple[str, Sequence[str]]]) -> Iterator[Markup]:
+    """Sentences with their lists; the first one of a machine, what can give the error, is open."""
+    for sentence, items in told:
+        if not items:
+            yield tag("p", one_line(sentence))
+            continue
+        body = tag("ul", *(tag("li", one_line(item)) for item in items))
+        yield tag("details", tag("summary", one_line(sentence)), body, open="" if sentence.startswith("On ") else None)
 
 
 def _state(scenario: str, known: Mapping[str, str]) -> Markup:

@@ -159,7 +159,13 @@ def _details(report: Report) -> Iterator[str]:
             (code(r.scenario), text(summary.live_subject(r)), text(summary.live_outcome(r)), text(r.verdict))
             for r in provoked
         )
-        yield folded(f"Provoked states ({len(provoked)})", table(("State", "On", "Outcome", "Verdict"), states))
+        found = "\n\n".join(
+            f"{text(told)}\n\n{bullets(map(text, items))}" for told, items in summary.conclusions(report)
+        )
+        yield folded(
+            f"Provoked states ({len(provoked)})",
+            f"{found}\n\n{table(('State', 'On', 'Outcome', 'Verdict'), states)}".lstrip(),
+        )
     packages = value_or(s.packages, ())
     if packages:
         yield folded(f"Packages ({len(packages)})", block("\n".join(f"{p.name}=={p.version}" for p in packages)))

@@ -296,6 +296,18 @@ TIMED = {
 }
 
 
+def conclusions(report: Report) -> list[tuple[str, list[str]]]:
+    """What the provoked states say of this machine: sentences, each with the lines of the list that follows it."""
+    told: list[tuple[str, list[str]]] = []
+    for known in (report.reproduction or {}).get("conclusions", ()):
+        for line in known["text"].split("\n"):
+            if line.startswith("- ") and told:
+                told[-1][1].append(line.removeprefix("- "))
+            else:
+                told.append((line, []))
+    return told
+
+
 def live_subject(result: ScenarioResult) -> str:
     """ "device 0, cuDNN 9.19.0": the number is CUDA's, as for `--device`; NVML's GPU 0 may be another."""
     device = "no device" if result.device is None else f"device {result.device}"

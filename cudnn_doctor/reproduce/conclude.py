@@ -20,13 +20,13 @@ def conclusions(
 ) -> tuple[Conclusion, ...]:
     """One for each copy on each device."""
     return tuple(
-        _conclusion([r for r in results if r.cudnn == c.path and r.device == d.ordinal], c, d)
+        _conclusion([r for r in results if r.cudnn == c.path and r.device == d.ordinal], c, d, several=len(devices) > 1)
         for c in copies
         for d in devices
     )
 
 
-def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -> Conclusion:
+def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device, *, several: bool) -> Conclusion:
     status = STREAM_MISMATCH[8 if copy.major < 9 else 9]
     version = next((r.cudnn_version for r in results if r.cudnn_version), copy.version)
     kinds: dict[str, list[str]] = {"can": [], "ends": [], "other": [], "cannot": []}
@@ -57,7 +57,9 @@ def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device) -
         text="",
     )
     how = {r.scenario: f"{s.status} from {s.call}" for r in results if (s := _failure(r))}
-    return msgspec.structs.replace(found, text=_text(found, how))
+    number = f"device {device.ordinal}"
+    where = f"{found.device_name} ({number})" if found.device_name and several else found.device_name or number
+    return msgspec.structs.replace(found, text=_text(found, where, how))
 
 
 def _device_name(results: Sequence[ScenarioResult]) -> str:
@@ -90,9 +92,9 @@ def _works(result: ScenarioResult) -> bool:
     return result.fate.kind == "completed" and bool(statuses) and not any(statuses)
 
 
-def _text(c: Conclusion, how: Mapping[str, str]) -> str:
+def _text(c: Conclusion, where: str, how: Mapping[str, str]) -> str:
     """Sentences and lists, a line each; a line of a list begins with "- "."""
-    place = f"On {c.device_name or f'device {c.device}'} with cuDNN {c.cudnn_version or '(version unknown)'}"
+    place = f"On {where} with cuDNN {c.cudnn_version or '(version unknown)'}"
     if not c.control:
         return (
             f"{place} even a valid stream does not work (state {CONTROL}): nothing else here means anything before "

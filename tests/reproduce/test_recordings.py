@@ -105,6 +105,10 @@ def test_two_devices(version: str, mismatch: str) -> None:
     assert not [r for r in document.rows if r.verdict in ("differs", "unknown-version")]
     assert len(document.conclusions) == 2
     assert all("other-device" in c.can for c in document.conclusions)
+    first = f"status {mismatch} from cudnnSetStream can come from:"
+    assert [c.text.split("\n")[0] for c in document.conclusions] == [
+        f"On NVIDIA H200 (device {d}) with cuDNN {version}, {first}" for d in (0, 1)
+    ]
 
 
 def test_with_another_device_current_only_cudnn_8_fails_and_only_later() -> None:
