@@ -95,9 +95,10 @@ def _clean(text: str) -> tuple[str, str]:
     if not text.isprintable():
         text = text.translate(_CONTROL)
     text = text.strip()
-    if text[:1] == ">" and text[:3] != ">>>" and (match := rx(_QUOTE).match(text)):
-        text = text[match.end() :].lstrip()
     prefix = ""
+    if text[:1] == ">" and text[:3] != ">>>" and (match := rx(_QUOTE).match(text)):
+        prefix = match.group()
+        text = text[match.end() :].lstrip()
     taken = not cells  # "CUDA | 11.2" of a table is no output of a container called CUDA
     while taken:
         taken = False

@@ -181,7 +181,7 @@ def _add(lines: list[Line], raws: Iterable[Raw], source: int) -> None:
     clock: float | None = None
     for raw in raws:
         for text, prefix in clean(decode(raw.data)):
-            speaker, said = speakers.of(text)
+            speaker, said = speakers.of(text, prefix.count(">") if prefix[:1] == ">" else 0)
             time, level = _when(said, prefix)
             clock = time if time is not None else clock
             lines.append(Line(raw, said, source, speaker, time=clock, level=level))

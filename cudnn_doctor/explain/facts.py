@@ -61,8 +61,11 @@ def extract(document: Document, events: list[Event], lines: list[int], table: di
         found["framework"] = [ranked[0][1]]
         entry = next(f for f in table["frameworks"] if f["name"] == ranked[0][0])
         found["framework_version"] = list(_framework_version(chosen, entry))
-    found["cudnn_loaded"] = [*_group(events, "run", lines), *versions.cudnn(document, chosen, events)]
+    mixed = list(versions.cudnn_mixed(chosen))
+    found["cudnn_loaded"] = [*_group(events, "run", lines), *(Stated(run, at) for run, _, at in mixed if run)]
+    found["cudnn_loaded"] += versions.cudnn(document, chosen, events)
     found["cudnn_built"] = list(reversed(list(_group(events, "built", lines))))
+    found["cudnn_built"] += [Stated(built, at) for _, built, at in mixed]
     found["cuda"] = list(versions.cuda(chosen))
     found["driver"] = list(versions.driver(chosen))
     found["gpu"] = list(hardware.gpus(document, chosen, events))

@@ -30,6 +30,7 @@ class FactLine:
 NOT_STATED = (
     r"cuda capability|compute capability|(?:requires?|needs?|need|wants?|expects?|asks? for|downloading|download"
     r"|supports?(?: cuda)?|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"
+    r"|(?:do|should|must|shall|can|could) (?:i|we|you) [^.;,|?]{0,24}\b(?:to|with|for|use|install|try|take|on)"
     r"|instead of|which has|works with|recommends?|should (?:be|use)|documentation|latest is|minimum)[^.;,|]{0,28}$"
 )
 

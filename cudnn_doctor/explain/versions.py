@@ -11,14 +11,26 @@ from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import NOT_STATED, FactLine, Stated, upgraded
 
 _LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
-_NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?!\.\*|[\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
+_NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?!\d|\.\*|[\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
 _CUDA = (
     r"(?<![\w./:-])(?:(?<!\d\+)cuda|cuda(?=\d+\.\d))"
     r"(?:[ _-]?(?:toolkit|tookit|version;?|runtime|ver\b|sdk|driver version|lib(?:rary)?"
-    r"|libraries|release))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?[\s:=|(\"'`v,-]{0,5}"
-    + _LINK + _NUMBER
+    r"|libraries|release|build))*(?: used to build pytorch)?(?:\s?\((?:and|toolkit|version)[^)]{0,20}\))?"
+    r"[\s:=|(\"'`v,-]{0,5}" + _LINK + _NUMBER
 )  # fmt: skip
-_CUDA_CODE = r"cuda runtime version *: (\d{1,2})0(\d)0\b"  # CuPy: 9000, 11020
+# CuPy, darknet, cuda.h: 9000, 11020
+_CUDA_CODE = r"(?:cuda[-_ ](?:runtime[-_ ])?version|cudart_version)\W{1,4}(\d{1,2})0(\d)0\b"
+_TORCH = r"version\.cuda[\s:=|(\"'`)]{1,6}(\d{1,2}\.\d)"
+_TORCH_BELOW = r"version\.cuda\)?\n(?:out\[\d+\]: )?['\"]?(\d{1,2}\.\d)\b"  # what an interpreter answers
+_CMAKE = (
+    r"cuda: yes \(ver (\d{1,2}\.\d)|found cuda(?:toolkit)?: [^()]{1,120}\(found (?:suitable )?version \"(\d{1,2}\.\d)"
+)
+_FOLDER = r"/usr/local/cuda-(\d{1,2}\.\d{1,2})(?![\d.])|cuda\\v(\d{1,2}\.\d{1,2})(?!\d)"
+_WHEEL_CUDA = r"(?<!\w)(?:mxnet|cupy)[-_]cu(?:da)?(7|8|9|1\d)(\d)(?!\d)"  # for this CUDA, which it does not bring
+_FILE = r"libcudnn\.so\.(\d{1,2}\.\d{1,2}\.\d{1,3})(?!\d)"
+_MISSING = r"cannot|could ?n.t|could not|not found|no such|unable|missing"
+_SMI_BEFORE = r"nvidia[- ]smi\b[^.;]{0,60}$"
+_SMI_AFTER = r"[^.;\n]{0,12}\b(?:nvidia-smi|from smi)\b"
 _PADDLE = r"runtime api version: (\d{1,2}\.\d{1,2})"
 _CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)|(?<![\w.])(\d{1,2}\.\d)cuda\b"
 _CUDA_DIGITS = r"(?<![\w./:+-])cuda ?(7[05]|80|9[0-2]|1[0-2]\d)\b(?!\.)"  # "cuda80", "cuda101"
@@ -34,32 +46,61 @@ _CUDNN = (
     r"(?!\d|-(?:windows|linux|osx))"
 )  # fmt: skip
 _BUILT_FOR = r"(?:compiled|built|build) (?:with|against|for)[^.;,|]{0,28}$"
+_V = r"(\d{1,5}(?:\.\d{1,3}){0,3})"
+_RUN, _MADE = _V.replace("(", "(?P<run>", 1), _V.replace("(", "(?P<built>", 1)
+_BUILT_SIGNS = ("header", "compiled", "linked", "built", "build", "yes")
+_BUILT = (
+    rf"header is version {_MADE} while the library is version {_RUN}",  # Theano
+    rf"libcudnn v{_RUN} with header v{_MADE} unmatched",  # Paddle before 1.0
+    rf"(?:compiled|built|linked) (?:with|against) cudnn v?{_MADE},? but (?:\w+ )?"
+    rf"(?:cudnn version in your machine is|loaded|runs? with|found|finds)(?: cudnn)? v?{_RUN}",  # Paddle, TensorRT
+    rf"^cudnn build version ?: {_MADE}",  # CuPy
+    rf"cudnn ?: yes \(ver\.? ?{_MADE}",  # OpenCV's and Caffe's CMake
+    rf"^(?:- )?built with cudnn {_MADE}$",  # torch.__config__.show()
+)
+_OWN_BUILD = r"\b(?:i|we|my|our)\b[^.;]{0,40} (?:compiled?|built|build) (?:it )?(?:with|against)[^.;|\d]{0,28}\bcu ?dnn"
 _PAIR = (
-    r"cuda ?(?:/|and|&|\+|,) ?cudnn[^\d\n]{0,24}(\d{1,2}(?:\.\d{1,3}){0,2})"
+    r"cuda ?(?:/|and|&|\+|,) ?cudnn(?!\.\w)[^\d\n]{0,24}(\d{1,2}(?:\.\d{1,3}){0,2})(?!\d)"
     r"(?: ?(?:/|and|&|\+|,|;|with|und|et|y|e) ?(?:cudnn)? ?v?\.?(\d{1,2}(?:\.\d{1,3}){0,3}))?"
 )
-_WHEEL = r"nvidia[-_]cudnn[-_]cu\d+[\s=@|:]+(\d+(?:\.\d+){1,3})"
+_WHEEL = r"nvidia[-_]cudnn[-_]cu\d+(?:[\s=@|:]+|-(?=\d)|[^\n]{0,120}\((?=[\d.]+\)$))(\d+(?:\.\d+){1,3})"
 _ARCHIVE = r"cudnn-\d+\.\d-(?:windows|linux|osx)[\w-]*?-v(\d+(?:\.\d+){1,3})"  # names the CUDA first
 _APT = r"\blibcudnn\d(?:-cuda-\d+)?[\s=/|]+(\d+\.\d+(?:\.\d+){0,2})"
 _CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
 _CELL = r"([^:]{0,40}\bcu ?dnn\b[^:]{0,40}) : v?(\d{4,5}(?!\d)|\d{1,2}(?:\.\d{1,3}){0,3}(?!\d))"
 _IMAGE = r"nvidia/cuda:(\d+\.\d+(?:\.\d+)?)(?:-cudnn(\d+))?"
+_TAG = r"[\w.-]+/[\w./-]+:[\w.-]*?[-_](?:cuda|cu)-?(\d{1,2}\.\d{1,2})(?:[-_.]cudnn(\d(?:\.\d{1,2}){0,2}))?"
 _REPL = r"cudnn\.version\(\)\)?\n ?(\d{4,5})\b"
 _PIP_SHOW = r"name: nvidia-cudnn-cu\d+\nversion: (\d+(?:\.\d+){1,3})"
 _HEADER = r"#define cudnn_major (\d+)\n+#define cudnn_minor (\d+)\n+#define cudnn_patchlevel (\d+)"
 _NEWER = (" or later", " or newer", " from this", "+", " and above", " or above")
 _SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
 _SMI_DRIVER = r"nvidia-smi [\d.]+ +driver version: (\d{3}(?:\.\d+){1,2})"
-_DRIVER_WORDS = ("driver", "nvml", "nvidia", "kernel", "treiber", "驱动", "ドライバ", "драйвер", "드라이버", "pilote")
+_DRIVER_WORDS = (
+    "driver",
+    "geforce",
+    "was detected",
+    "nvml",
+    "nvidia",
+    "kernel",
+    "treiber",
+    "驱动",
+    "ドライバ",
+    "драйвер",
+    "드라이버",
+    "pilote",
+)
 _DRIVER = (
     r"(?:driver|treiber|drivers|驱动|ドライバー?|драйвер|드라이버|pilote)"
     r"(?: ?(?:version|versions|ver\.|版本|is|was|no\.?))*[\s:=|(\"'`v,)-]{0,6}"
     r"(?:nvidia |now |currently |here |[^\s\d]{2,9} (?=\d{3}\.\d))?r?(\d{3}(?:\.\d{1,3}){0,2})(?! ?(?:mb|gb|mib|gib))"
 )
+_CONTAINER = r"with kernel driver version (\d{3}(?:\.\d+){1,2})|version (\d{3}(?:\.\d+){1,2}) was detected"
 _DRIVER_OTHER = (
     r"nvidia-smi:? (\d{3}(?:\.\d+){1,2})|kernel module\s+(\d{3}(?:\.\d+){1,2})"
     r"|kernel reported version is: (\d{3}(?:\.\d+){1,2})|nvidia-(?:driver-)?(\d{3})(?!\d|\.\d)"
     r"|nvidia (\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
+    r"|geforce (?:experience|game[- ]ready|studio)[^\d.;\n]{0,32}(\d{3}\.\d{2})(?![\d.])"
     r"|(?<![\d.])(\d{3}\.\d{2,3}(?:\.\d{2})?) (?:nvidia |studio |game[- ]ready |gpu )?drivers?\b"
     r"|nvidia-linux-x86_64-(\d{3}(?:\.\d+){1,2})\.run|nvml library version: (\d{3}(?:\.\d+){1,2})"
     r"|kernel version (\d{3}(?:\.\d+){1,2}) does not match|<driver_version>(\d{3}(?:\.\d+){1,2})<"
@@ -67,31 +108,72 @@ _DRIVER_OTHER = (
 
 
 def cuda(lines: list[FactLine]) -> Iterator[Stated]:
-    """CUDA versions in use, as stated; those of image names last."""
+    """CUDA versions in use, as stated; then those of image names, and last those that folders and packages show.
+
+    A runtime that a log opened is no statement: what it is called (cudart64_110.dll) says less than its version.
+    """
     later: list[Stated] = []
-    for line in lines:
+    last: list[Stated] = []
+    for number, line in enumerate(lines):
         text = line.text
         if "runtime api version: " in text and (paddle := rx(_PADDLE).search(text)):
             yield Stated(paddle[1], line.place)
-        if "cuda" not in text or rx(_SMI_ROW).search(text):
+        if "-cu" in text or "_cu" in text:
+            last.extend(Stated(f"{m[1]}.{m[2]}", line.place) for m in rx(_WHEEL_CUDA).finditer(text))
+        if "cuda" not in text or rx(_SMI_ROW).search(text) or _smi_query(lines, number):
             continue
-        if "cuda runtime version" in text and (code := rx(_CUDA_CODE).search(text)):
+        if "version" in text and "0" in text and (code := rx(_CUDA_CODE).search(text)):
             yield Stated(f"{code[1]}.{code[2]}", line.place)
+        if "version.cuda" in text:
+            below = lines[number + 1].text if number + 1 < len(lines) else ""
+            if told := rx(_TORCH).search(text):
+                yield Stated(told[1], line.place)
+            elif told := rx(_TORCH_BELOW).search(f"{text}\n{below}"):
+                yield Stated(told[1], lines[number + 1].place)
+        if ("yes" in text or "found" in text) and (made := rx(_CMAKE).search(text)):
+            yield Stated(made[1] or made[2], line.place)
         for match in _pairs(text):
             if _plausible(match[1]):
                 yield Stated(match[1], line.place)
         for match in rx(_CUDA).finditer(text):
             if _says_cuda(text, match.start(), match.end(), match[0], match[1]):
-                yield Stated(upgraded(text, match.start(), match.start(1), match[1]), line.place)
+                stated = Stated(upgraded(text, match.start(), match.start(1), match[1]), line.place)
+                if text[match.start() - 1 : match.start()] == "+":  # what a package of cuDNN was made for
+                    later.append(stated)
+                else:
+                    yield stated
         if text.startswith(("cudatoolkit", "cuda-version")) and (listed := rx(_CONDA).match(text)):
             yield Stated(listed[2], line.place)
-        if "nvidia/cuda:" in text and (image := rx(_IMAGE).search(text)):
-            later.append(Stated(image[1], line.place))
+        if "/" in text and ":" in text:
+            images = (m for pattern in (_IMAGE, _TAG) for m in rx(pattern).finditer(text))
+            later.extend(Stated(image[1], line.place) for image in images)
         short = (m[1] or m[2] for m in rx(_CUDA_SHORT).finditer(text))
         later.extend(Stated(value, line.place) for value in short if _plausible(value))
         later.extend(_modules(line, "cuda"))
         later.extend(Stated(f"{m[1][:-1]}.{m[1][-1]}", line.place) for m in rx(_CUDA_DIGITS).finditer(text))
     yield from later
+    yield from _only(lines, "cuda", _FOLDER)
+    yield from last
+
+
+def _smi_query(lines: list[FactLine], number: int) -> bool:
+    """Whether this is the "CUDA Version" of `nvidia-smi -q`: the driver's ceiling, as in its table."""
+    if not lines[number].text.startswith("cuda version"):
+        return False
+    around = [n.text for n in lines[max(0, number - 8) : number + 2]]
+    return any("nvsmi log" in text or text.startswith("attached gpus") for text in around)
+
+
+def _only(lines: list[FactLine], sign: str, pattern: str) -> Iterator[Stated]:
+    """The version in the names of files or folders, where all name the same one."""
+    found = {
+        next(g for g in m.groups() if g): line.place
+        for line in reversed(lines)
+        if sign in line.text and not (pattern == _FILE and rx(_MISSING).search(line.text))
+        for m in rx(pattern).finditer(line.text)
+    }
+    if len(found) == 1:
+        yield from (Stated(value, place) for value, place in found.items())
 
 
 def _modules(line: FactLine, name: str) -> Iterator[Stated]:
@@ -112,6 +194,8 @@ def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
     if not _plausible(value) or "capability" in found or rx(NOT_STATED).search(before):
         return False
     if rx(_ONLY_WITH).match(text, end):
+        return False
+    if "smi" in text and (rx(_SMI_BEFORE).search(text[:start]) or rx(_SMI_AFTER).match(text, end)):
         return False
     if "driver" in before and "(" in before[before.rindex("driver") :]:  # "driver 595.71 (CUDA 13.2)": its ceiling
         return False
@@ -142,12 +226,28 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
             continue
         yield from _cudnn_on(line)
         later.extend(_modules(line, "cudnn"))
-        if "nvidia/cuda:" in line.text and (image := rx(_IMAGE).search(line.text)) and image[2]:
-            later.append(Stated(image[2], line.place))
+        if "/" in line.text and ":" in line.text:
+            images = (m for pattern in (_IMAGE, _TAG) for m in rx(pattern).finditer(line.text))
+            later.extend(Stated(image[2], line.place) for image in images if image[2])
+        if rx(_OWN_BUILD).search(line.text):
+            later.extend(Stated(m[1], line.place) for m in rx(_CUDNN).finditer(line.text))
     yield from later
+    yield from _only(lines, "libcudnn", _FILE)
     for event in events:
         if event.id == "opened-cudnn" and event.line in allowed and event.groups.get("major"):
             yield Stated(event.groups["major"], event.line)
+
+
+def cudnn_mixed(lines: list[FactLine]) -> Iterator[tuple[str, str, int]]:
+    """The cuDNN loaded ("" where it is not said) and the one built with, where one line tells the latter."""
+    for line in lines:
+        text = line.text
+        if "dnn" not in text or not any(sign in text for sign in _BUILT_SIGNS):
+            continue
+        for pattern in _BUILT:
+            if match := rx(pattern).search(text):
+                told = match.groupdict()
+                yield (told.get("run") or ""), told["built"], line.place
 
 
 def _cudnn_on(line: FactLine) -> Iterator[Stated]:
@@ -179,6 +279,9 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
     for line in lines:
         text = line.text
         if not any(word in text for word in _DRIVER_WORDS):
+            continue
+        if both := rx(_CONTAINER).search(text):  # the driver's own libraries of a container, and the driver
+            yield Stated(both[1] or both[2], line.place)
             continue
         if table := rx(_SMI_DRIVER).search(text):  # under WSL nvidia-smi has a release of its own
             yield Stated(_unpadded(table[1]), line.place)
