@@ -53,7 +53,7 @@ _PREFIXES = (
     (_DIGITS, "]: ", r"\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d)\s[\w.-]{1,64}\s[\w./@-]{1,80}\[\d+\]:\s"),
     (_CAPITALS, "kernel: ", rf"{_SYSLOG}\s[\w.-]{{1,64}}\skernel:\s(?:\[[\s\d.]{{5,16}}\]\s)?"),
     # srun -l, torchrun
-    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[\d{1,4}\]):\s{1,12}(?=\S)"),
+    ((*_DIGITS, "rank", "["), ": ", r"(?:\d{1,4}|rank\s?\d{1,5}|\[rank\d{1,5}\]|\[\d{1,4}\]):(?:\s{1,12}(?=\S)|\s$)"),
     ("[default", "", r"\[default\d{1,3}\]:\s?"),
     ("[", "] ", r"\[[\w.-]{1,40}\]\s(?=\[?(?:\d{4}-\d\d-\d\d|[EWIF]\d{4}\s))"),  # an actor's name before a stamp
 )
@@ -80,6 +80,8 @@ def clean(text: str) -> list[tuple[str, str]]:
 
 def _clean(text: str) -> tuple[str, str]:
     if not text.isascii() or "\t" in text or "\0" in text:
+        if "\uff1a" in text:  # 10:15:01, C:\\
+            text = rx(r"(?<=[\d\uff10-\uff19])\uff1a(?=[\d\uff10-\uff19])|(?<=[A-Za-z])\uff1a(?=\\)").sub(":", text)
         text = text.translate(TABLE)
     if "\x1b" in text or "\x9b" in text:
         text = rx(_ANSI).sub("", text)
@@ -108,6 +110,9 @@ def _clean(text: str) -> tuple[str, str]:
                 prefix += match.group()
                 text = padded[match.end() :].strip()
                 taken = True
+    if prefix[:1] != ">" and text[:1] == ">" and text[:3] != ">>>" and (match := rx(_QUOTE).match(text)):
+        prefix += match.group()
+        text = text[match.end() :].lstrip()
     return (" ".join(text.split()) if "  " in text else text), prefix
 
 

@@ -83,10 +83,13 @@ _FIELD_OR_BREAK = r"^([^\n:]{1,40}: ?[^\n:]{1,24}\n)|\n(?=[^\W\d_])"
 WRAPPED = 50  # characters of a line that may have been broken inside a word; terminals wrap at 80, mail at 72
 
 
+_NARROW, _WIDE, _FEW = 60, 132, 3  # columns of terminals; full lines that tell one
+
+
 class Line:
     """One clean line and what is known of it."""
 
-    __slots__ = ("at", "code", "level", "log", "number", "source", "speaker", "text", "time")
+    __slots__ = ("at", "code", "cut", "level", "linux", "log", "number", "source", "speaker", "text", "time")
 
     def __init__(self, raw: Raw, text: str, source: int, speaker: int, *, time: float | None, level: str) -> None:
         self.number = raw.number  # 0 where lines were not counted: `at` tells the place
@@ -96,6 +99,8 @@ class Line:
         self.speaker = speaker  # 0 before anybody is named
         self.time = time  # seconds on a scale of its own; comparable within the document
         self.level = level  # I, W, E, F or ""
+        self.cut: str | None = None  # what stood between it and the next line where a terminal broke it: "" or a space
+        self.linux = False  # its stamp was that of Linux' kernel or service manager
         self.log = is_log(text)  # printed by software, as far as its form tells
         self.code = not self.log and is_code(text)  # a script or pattern that only names an error
 
@@ -179,12 +184,40 @@ def build(sources: Iterable[tuple[str, Iterable[Raw]]]) -> Document:
 def _add(lines: list[Line], raws: Iterable[Raw], source: int) -> None:
     speakers = Speakers()
     clock: float | None = None
-    for raw in raws:
-        for text, prefix in clean(decode(raw.data)):
-            speaker, said = speakers.of(text, prefix.count(">") if prefix[:1] == ">" else 0)
+    texts = [(raw, decode(raw.data)) for raw in raws]
+    width = _width([text for _, text in texts])
+    for number, (raw, physical) in enumerate(texts):
+        for text, prefix in clean(physical):
+            speaker, said = speakers.of(text, _depth(prefix) if ">" in prefix else 0)
             time, level = _when(said, prefix)
             clock = time if time is not None else clock
-            lines.append(Line(raw, said, source, speaker, time=clock, level=level))
+            line = Line(raw, said, source, speaker, time=clock, level=level)
+            line.linux = "systemd" in prefix or "kernel: " in prefix
+            lines.append(line)
+        if width and _full(physical, width) and number + 1 < len(texts):
+            lines[-1].cut = " " if " " in (physical.rstrip("\r")[-1], texts[number + 1][1][:1]) else ""
+
+
+def _width(texts: list[str]) -> int:
+    """The width at which a terminal broke the lines, inside words too, or 0: no line is longer and several are that
+    long. Of text that was broken between words, more lines are a little shorter."""
+    lengths = [len(text.rstrip("\r")) for text in texts if text[:1] not in ("|", "+")]
+    longest = max(lengths, default=0)
+    full = lengths.count(longest)
+    if not _NARROW <= longest <= _WIDE or full < _FEW:
+        return 0
+    return longest if sum(longest - 8 <= n < longest for n in lengths) <= full // 2 else 0
+
+
+def _full(text: str, width: int) -> bool:
+    return len(text.rstrip("\r")) == width and text[:1] not in ("|", "+")
+
+
+def _depth(prefix: str) -> int:
+    """How many marks of quotation stand before or after a launcher's prefix."""
+    inner = prefix.lstrip("> ")
+    marks = prefix[: len(prefix) - len(inner)] + inner[len(inner.rstrip("> ")) :]
+    return marks.count(">")
 
 
 def _when(text: str, prefix: str) -> tuple[float | None, str]:

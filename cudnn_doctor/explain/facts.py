@@ -37,6 +37,13 @@ _HINT = (
     r"\((?:e\.? ?g\.?|i\.e|use (?:the )?command|if (?:compiling|the issue|any|applicable)|as opposed|for example"
     r"|optional|output of|please)[^()]{0,120}\)"
 )
+# Maven's and Gradle's names: "nd4j-cuda-9.2-platform" is nd4j, whose version stands on the next line.
+_ARTIFACT = r"<artifactid>([a-z][a-z0-9_]{1,40}?)(?:[-_](?:cuda-\d+\.\d+|platform|gpu|native|core))*</artifactid>"
+_ARTIFACT_VERSION = r"<version>([^<$]{1,40})</version>"
+_INSTALLED = r"requirement already satisfied: (?:{})[^\n]{{0,200}}\(({})\)(?!\S)"  # pip's
+_IMAGE = r"(?<=/)(?<!nvidia/)(?:{}):v?({})"  # NVIDIA's images have releases of their own
+_BRACKETS = r"(?:{}) ?\((?:[a-z][a-z-]{{1,15}},? ){{1,2}}v?({})\)"  # "Caffe (BVLC, 1.0.0)"
+_OVER = 12.0  # a language's own library is named before the language
 NEAR = 48  # characters around the letters in which a name lies
 _JAX_PATH = "external/org_tensorflow/"  # jaxlib is built from TensorFlow's tree, and its paths show it
 
@@ -69,17 +76,22 @@ def extract(document: Document, events: list[Event], lines: list[int], table: di
     found["cuda"] = list(versions.cuda(chosen))
     found["driver"] = list(versions.driver(chosen))
     found["gpu"] = list(hardware.gpus(document, chosen, events))
-    found["os"] = list(hardware.systems(chosen, table["systems"]))
+    found["os"] = list(hardware.systems(document, chosen, table["systems"]))
     return Extract(found, [name for name, _ in ranked])
 
 
 def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:
     """Lower-case lines, a template's heading put before the value below it and a table's header before its cells."""
     header: list[str] = []
-    heading = ""
+    heading = artifact = ""
+    after = 0  # the line after one that was put together
     for index in wanted:
+        if index < after:
+            continue
         line = lines[index]
         text = line.text.lower()
+        if line.cut is not None:
+            text, after = _whole(lines, index)
         if " => " in text:  # OpenCV's template
             text = text.replace(" => ", ": ")
         if "(" in text and any(hint in text for hint in _HINTS):
@@ -96,6 +108,12 @@ def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:
                 yield FactLine(index, " : ".join(cells), line.log)
             continue
         header = []
+        if "artifact" in text and (named := rx(_ARTIFACT).search(text)):
+            artifact = named[1]
+        elif artifact and (version := rx(_ARTIFACT_VERSION).match(text)):
+            yield FactLine(index, f"{artifact} {version[1]}", line.log)
+            artifact = ""
+            continue
         if heading and rx(r"\*\*[^*]{2,60}\*\*\s*:").match(text):  # the field above was left empty
             heading = ""
         text = _bare(text) if "**" in text else text.replace("`", "")
@@ -106,7 +124,17 @@ def _joined(lines: list[Line], wanted: list[int]) -> Iterator[FactLine]:
         if _is_heading(text):
             heading = text.strip("#*_ :-")
             continue
-        yield FactLine(index, text + _wrapped_rest(lines, index), line.log)
+        rest = "" if line.cut is not None else _wrapped_rest(lines, index)
+        yield FactLine(index, text + rest, line.log)
+
+
+def _whole(lines: list[Line], index: int) -> tuple[str, int]:
+    """A line that a terminal broke put together again, and the index of the next one."""
+    parts = [lines[index].text]
+    while (glue := lines[index].cut) is not None and index + 1 < len(lines):
+        index += 1
+        parts += [glue, lines[index].text]
+    return "".join(parts).lower(), index + 1
 
 
 def _is_heading(text: str) -> bool:
@@ -153,10 +181,13 @@ def _frameworks(
 
     allowed = set(lines)
     scored: list[tuple[float, str, Stated]] = []
+    of_jax = _JAX_PATH in whole and "tf2tensorrt" not in whole
     spoken = [e for e in events if e.framework and e.line in allowed and e.kind not in ("noise", "other")]
     for entry in table:
         name = entry["name"]
-        signs = [s for s in entry["signs"] if s in whole and not (name == "tensorflow" and _JAX_PATH in whole)]
+        if "beside" in entry and entry["beside"] not in whole:
+            continue
+        signs = [s for s in entry["signs"] if s in whole and not (name == "tensorflow" and of_jax)]
         own = [e.line for e in spoken if e.framework == name]
         mention = _mention(entry, whole)
         score = 3.0 * len(signs) + 2 * bool(own) + (mention[0] if mention else 0)
@@ -166,7 +197,8 @@ def _frameworks(
             continue
         places = [line_at(whole.index(s)) for s in signs[:1]]
         places += own[:1] + ([line_at(mention[1])] if mention else [])
-        scored.append((score + 2 * entry["special"], name, Stated(name, places[0])))
+        weight = 2 * entry["special"] + (_OVER if "beside" in entry else 0)
+        scored.append((score + weight, name, Stated(name, places[0])))
     scored.sort(key=lambda s: (-s[0], s[1] == "keras"))
     return [(name, stated) for _, name, stated in scored]
 
@@ -203,6 +235,14 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
                 stated.append(Stated(upgraded(line.text, name.start(), match.start(2), match[2]), line.place))
     yield from sorted(stated, key=lambda s: s.value == "nightly")  # a template asks: "reproduced with nightly?"
     if stated or seen:
+        return
+    words = entry["words"]
+    for sign, pattern in (("satisfied", _INSTALLED), ("/", _IMAGE), ("(", _BRACKETS)):
+        for line in lines:
+            if sign in line.text and (match := rx(pattern.format(words, _VERSION)).search(line.text)):
+                seen = True
+                yield Stated(match[1], line.place)
+    if seen:
         return
     loose = rx(r"[- =:]{0,2}(\d{1,2}(?:\.\d+)?)(?![\d.])")
     for line in lines:

@@ -81,6 +81,12 @@ _MINE = (
     r"(?: is| =|:)?(?: an?)? ?$|(?:gpu|card|karte|placa|显卡|显存|グラボ)[^\w\n]{0,3}(?:is|:|=|是|は|model[^:]{0,20}:)?"
     r" ?(?:an? )?$"
 )
+_NO_WORDS = ("k80", "k40", "k20")
+_OF_A_CARD = r"(?:tesla|nvidia|gpu|gpus|card|karte|instance)[:= (]{1,3}$"
+_A_CARD = r"s? (?:gpu|card|instance|node|machine|karte)"
+# Where nobody names the system: the image a container is made from, a prompt or a path of Windows.
+_IMAGE = r"[\w.-]+(?:/[\w.-]+)+:[\w.-]*?-((?:ubuntu|debian|centos|rockylinux|ubi|fedora)[\d.]*\d)"
+_WINDOWS = r"(?<![\w/.\\])[a-z]:\\(?!n)\w"
 _BARE_SYSTEMS = frozenset({"linux", "windows", "win64", "win32"})
 
 
@@ -137,7 +143,7 @@ def _named(
         for match in rx(pattern).finditer(text):
             name = next((g for g in match.groups() if g), match[0]).strip(" -")
             start = text.find(name, match.start())
-            if len(name) >= 4 or name.upper() in document.lines[line.place].text:  # "p4", "a10" are words as well
+            if _is_name(name, text, start, document.lines[line.place].text):
                 found.append((not exact, start, -len(name), name))
     end = 0
     for short, start, _, name in sorted(found):
@@ -146,13 +152,22 @@ def _named(
             yield name, start, not short
 
 
+def _is_name(name: str, text: str, start: int, spelled: str) -> bool:
+    """Whether it is a GPU's name: "p4" and "a10" are words as well, unless capital or said of a card."""
+    if len(name) >= 4 or name in _NO_WORDS or name.upper() in spelled:
+        return True
+    before, after = text[max(0, start - 16) : start], text[start + len(name) : start + len(name) + 12]
+    return bool(rx(_OF_A_CARD).search(before) or rx(_A_CARD).match(after))
+
+
 def _key(name: str) -> str:
     """What identifies a GPU in its spellings: "RTX 2080 Ti" and "2080ti" are one."""
     return rx(r"nvidia|geforce|tesla|quadro|[gr]tx|laptop|gpu|\W").sub("", name)
 
 
-def systems(lines: list[FactLine], table: list[dict[str, Any]]) -> Iterator[Stated]:
-    """Systems in the text's order, the bare words "Linux" and "Windows" after those that say more."""
+def systems(document: Document, lines: list[FactLine], table: list[dict[str, Any]]) -> Iterator[Stated]:
+    """Systems in the text's order, the bare words "Linux" and "Windows" after those that say more; then the one that an
+    image, a path or the system's own journal shows."""
     lines = [line for line in lines if not rx(r"[- ]*(?:linux|windows|mac): set \w+ by ").match(line.text)]  # Paddle's
     whole = "\n".join(line.text for line in lines if not line.log or line.text.startswith(("os:", "platform")))
     ranked: list[tuple[bool, int, int, Stated]] = []
@@ -168,3 +183,16 @@ def systems(lines: list[FactLine], table: list[dict[str, Any]]) -> Iterator[Stat
                 ranked.append((name in _BARE_SYSTEMS, line.place, match.start(), Stated(name, line.place)))
     for *_, stated in sorted(ranked, key=lambda r: r[:3]):
         yield stated
+    if not ranked:
+        yield from _shown(document, lines)
+
+
+def _shown(document: Document, lines: list[FactLine]) -> Iterator[Stated]:
+    for line in lines:
+        if "/" in line.text and ":" in line.text and (image := rx(_IMAGE).search(line.text)):
+            yield Stated(image[1], line.place)
+    for line in lines:
+        if ":\\" in line.text and rx(_WINDOWS).search(line.text):
+            yield Stated("windows", line.place)
+        elif document.lines[line.place].linux:
+            yield Stated("linux", line.place)

@@ -61,9 +61,9 @@ _BUILT = (
 _OWN_BUILD = r"\b(?:i|we|my|our)\b[^.;]{0,40} (?:compiled?|built|build) (?:it )?(?:with|against)[^.;|\d]{0,28}\bcu ?dnn"
 _PAIR = (
     r"cuda ?(?:/|and|&|\+|,) ?cudnn(?!\.\w)[^\d\n]{0,24}(\d{1,2}(?:\.\d{1,3}){0,2})(?!\d)"
-    r"(?: ?(?:/|and|&|\+|,|;|with|und|et|y|e) ?(?:cudnn)? ?v?\.?(\d{1,2}(?:\.\d{1,3}){0,3}))?"
+    r"(?: ?\([^()]{1,24}\))?(?: ?(?:/|and|&|\+|,|;|with|und|et|y|e) ?(?:cudnn)? ?v?\.?(\d{1,2}(?:\.\d{1,3}){0,3}))?"
 )
-_WHEEL = r"nvidia[-_]cudnn[-_]cu\d+(?:[\s=@|:]+|-(?=\d)|[^\n]{0,120}\((?=[\d.]+\)$))(\d+(?:\.\d+){1,3})"
+_WHEEL = r"nvidia[-_]cudnn[-_]cu\d+(?:[\s=@|:]+|-(?=\d)|[^\n]{0,120}\((?=[\d.]+\)(?!\S)))(\d+(?:\.\d+){1,3})"
 _ARCHIVE = r"cudnn-\d+\.\d-(?:windows|linux|osx)[\w-]*?-v(\d+(?:\.\d+){1,3})"  # names the CUDA first
 _APT = r"\blibcudnn\d(?:-cuda-\d+)?[\s=/|]+(\d+\.\d+(?:\.\d+){0,2})"
 _CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
@@ -207,7 +207,9 @@ def _plausible(value: str) -> bool:
 
 
 def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Iterator[Stated]:
-    """cuDNN versions that are there, as stated; those of image names and of opened files last."""
+    """cuDNN versions that are there, as stated; those of image names and of files last. That a log opened
+    "libcudnn.so.7" is no statement by itself; where the person speaks of that file, it is.
+    """
     allowed = {line.place for line in lines}
     if "cudnn.version" in document.text:
         for match in rx(_REPL).finditer(document.text):
@@ -234,8 +236,15 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
     yield from later
     yield from _only(lines, "libcudnn", _FILE)
     for event in events:
-        if event.id == "opened-cudnn" and event.line in allowed and event.groups.get("major"):
-            yield Stated(event.groups["major"], event.line)
+        if event.id == "opened-cudnn" and event.line in allowed and (number := event.groups.get("major")):
+            names = (f"libcudnn.so.{number}", f"cudnn64_{number}")
+            if any(name in line.text for line in _said(lines) for name in names):
+                yield Stated(number, event.line)
+
+
+def _said(lines: list[FactLine]) -> Iterator[FactLine]:
+    """What people wrote, and not the rest of a log's line that was broken."""
+    yield from (line for line in lines if not line.log and "opened dynamic" not in line.text)
 
 
 def cudnn_mixed(lines: list[FactLine]) -> Iterator[tuple[str, str, int]]:
