@@ -12,6 +12,8 @@ from cudnn_doctor.explain.stated import NOT_STATED, Stated
 from cudnn_doctor.explain.tokenset import TokenSet
 from cudnn_doctor.knowledge.versions import at_least, below, numbers
 
+# Programs that only warn of two versions and go on: harmless by itself, a reason where a cuDNN call fails.
+WARNINGS = frozenset({"trt-linked", "mxnet-linked", "paddle-warns", "opencv-warns"})
 _LITTLE = 300 << 20  # bytes of free memory that are too few for a handle and its workspace
 _ENOUGH = 1 << 30  # bytes with which any handle can be made
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -54,6 +56,10 @@ def versions(document: Document, events: list[Event], extract: Extract, tokens: 
         if event.kind != "version" or "run" not in event.groups:
             continue
         run = numbers(dotted(event.groups["run"]))
+        if event.id in WARNINGS:
+            if run < numbers(dotted(event.groups["built"])):
+                tokens.add("warned-older", event.line)
+            continue
         if "built" not in event.groups:  # the line was cut
             tokens.add("version-line-cut", event.line)
             _other_copies(event, extract, run, run, tokens)
@@ -238,10 +244,14 @@ def _served_by_torch(document: Document, events: list[Event], tokens: TokenSet) 
         if event.id != "torch-cc-list":
             continue
         own = numbers(event.groups["cc"])
-        after = document.text[document.starts[event.line] :][:2500]
+        after = document.flat[document.starts[event.line] :][:2500]
         listed = [numbers(m) for m in rx(r"- (\d{1,2}\.\d) which supports").findall(after)]
         if shown := rx(r"was built for: (\d[\d., ]+\d)").search(after):
             listed += [numbers(n) for n in rx(r"\d+\.\d").findall(shown[1])]
+        if span := rx(r"supported by this version of pytorch is +\((\d{1,2}\.\d)\) ?- ?\((\d{1,2}\.\d)\)").search(
+            after
+        ):
+            listed += [numbers(span[1]), numbers(span[2])]
         least, most = (min(listed), max(listed)) if listed else ((7, 5), (9, 0))
         if own < least or own[0] > most[0]:
             tokens.add("torch-cc-older" if own < least else "torch-cc-newer", event.line)

@@ -57,7 +57,7 @@ def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
     candidates = _points(tokens, knowledge["ranking"]["rules"], knowledge["causes"])
     limits = knowledge["ranking"]
     kinds = {sign for sign in tokens if sign.startswith("kind:")}
-    if not candidates and not kinds - {"kind:noise"}:
+    if not candidates and not kinds - {"kind:noise", "kind:warning"}:
         return _quiet(tokens)
     if _foreign(tokens):
         return Ranking("not-cudnn")
@@ -99,14 +99,16 @@ def _points(tokens: Tokens, rules: list[dict[str, Any]], causes: Collection[str]
 def _quiet(tokens: Tokens) -> Ranking:
     """Nothing failed in the text: noise alone, or a complaint without any sign."""
     complaint = ("fails" in tokens or "traceback" in tokens) and "works-anyway" not in tokens
-    if "kind:noise" in tokens:
-        sign = Sign(5, "this line has no effect", tokens["kind:noise"][:3], decisive=not complaint, role="noise")
+    if "host-memory" in tokens:
+        return Ranking("not-cudnn")
+    if harmless := tokens.get("kind:noise", []) + tokens.get("kind:warning", []):
+        sign = Sign(5, "this line has no effect", harmless[:3], decisive=not complaint, role="noise")
         noise = Candidate("harmless-noise", [sign], "possible" if complaint else "confirmed")
         return Ranking("undetermined" if complaint else "no-problem", [noise])
-    if {"rocm", "metal", "python-error", "host-memory"} & tokens.keys():
+    if {"rocm", "metal", "python-error"} & tokens.keys():
         return Ranking("not-cudnn")
     if "cudnn-named" in tokens or "gpu:named" in tokens or "opened-cuda" in tokens:
-        good = "loaded-version" in tokens and not complaint
+        good = {"loaded-version", "works-anyway", "runs-clean"} & tokens.keys() and not complaint
         return Ranking("no-problem" if good else "undetermined")
     return Ranking("not-cudnn")
 

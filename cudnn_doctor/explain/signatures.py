@@ -140,8 +140,11 @@ def _matches(document: Document, signature: Signature, places: list[int]) -> Ite
             after = bisect_left(places, match.start())
             if after == len(places) or places[after] >= match.end():
                 continue
-            line = document.line_at(match.start())
-            undone = signature.success and _undone(document.flat[max(0, match.start() - 16) : match.end()])
+            # The outcome is the reporter's, whoever gave the advice before it.
+            line = document.line_at(match.end() - 1 if signature.success else match.start())
+            undone = signature.success and (
+                _undone(document.flat[max(0, match.start() - 16) : match.end()]) or _no_help(document, signature, match)
+            )
             if not undone and _counts(document, signature, line, document.text, match.start()):
                 yield _event(signature, line, match)
 
@@ -228,6 +231,29 @@ _UNDONE = (
 
 def _undone(text: str) -> bool:
     return rx(_UNDONE).search(text) is not None
+
+
+_NO_HELP = (
+    r"(?:did|does|do|has|had|have)(?: not|n.t) (?:\w+ ){0,2}(?:help|do anything|done anything|chang|fix|solv|cur|matter)"
+    r"|(?:did|does|had|has|made) (?:nothing|no (?:effect|difference|change))|nothing changed|changed nothing|no effect"
+    r"|without (?:any )?(?:effect|success)|to no avail|hilft nicht|half nicht|ohne (?:wirkung|erfolg)"
+    r"|不管用|没(?:有)?(?:用|效果)|不起作用|не помог|no (?:sirvi|ayud)|não (?:ajud|resolv)|non (?:aiut|serv)"
+    r"|n.a rien chang|効果(?:が)?な"
+)
+_LATER = 4000  # characters after a cure within which it may be taken back
+
+
+def _no_help(document: Document, signature: Signature, match: re.Match[str]) -> bool:
+    """Whether a later sentence names the same cure and says that it did not help."""
+    rest = document.flat[match.end() : match.end() + _LATER]
+    for anchor in signature.anchors:
+        if anchor not in match[0]:
+            continue
+        for at in occurrences(rest, anchor):
+            start = match.end() + at
+            if rx(_NO_HELP).search(document.said[start : start + 160].split("\n")[0]):
+                return True
+    return False
 
 
 def negated(text: str, at: int) -> bool:

@@ -57,7 +57,7 @@ def _own(event: Event, tokens: TokenSet) -> None:
     """What one event says by itself."""
     tokens.add(event.id, event.line)
     if failing(event) or event.kind == "noise":
-        tokens.add(f"kind:{event.kind}", event.line)
+        tokens.add("kind:warning" if event.id in compare.WARNINGS else f"kind:{event.kind}", event.line)
     if status := status_of(event):
         tokens.add(f"status:{status}", event.line)
     if "cause" in event.groups:
