@@ -234,7 +234,7 @@ def _undone(text: str) -> bool:
 
 
 _NO_HELP = (
-    r"(?:did|does|do|has|had|have)(?: not|n.t) (?:\w+ ){0,2}(?:help|do anything|done anything|chang|fix|solv|cur|matter)"
+    r"(?:did|does|do|has|had|have)(?: not|n.t) (?:\w+ ){0,2}(?:help|do(?:ne)? anything|chang|fix|solv|cur|matter)"
     r"|(?:did|does|had|has|made) (?:nothing|no (?:effect|difference|change))|nothing changed|changed nothing|no effect"
     r"|without (?:any )?(?:effect|success)|to no avail|hilft nicht|half nicht|ohne (?:wirkung|erfolg)"
     r"|不管用|没(?:有)?(?:用|效果)|不起作用|не помог|no (?:sirvi|ayud)|não (?:ajud|resolv)|non (?:aiut|serv)"
