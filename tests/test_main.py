@@ -15,6 +15,7 @@ import typer
 
 from cudnn_doctor.__main__ import plain
 from cudnn_doctor.cli import app
+from cudnn_doctor.explain import knowledge
 
 PLAIN = [
     ("check",),
@@ -99,6 +100,10 @@ def test_a_plain_check_loads_what_this_machine_needs() -> None:
         assert names & unneeded == set()
 
 
+@pytest.mark.skipif(
+    knowledge.stored() is None,
+    reason="explain.json is not of today's YAML, which takes a reader for YAML: pip install -e . makes it anew",
+)
 def test_a_plain_explain_loads_neither_typer_nor_the_report_s_types(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("Check failed: status == CUDNN_STATUS_SUCCESS (7 vs. 0)Failed to set cuDNN stream.\n")

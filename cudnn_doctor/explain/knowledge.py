@@ -21,14 +21,19 @@ SOURCES = ("signatures", "statements", "causes", "facts", "ranking", "questions"
 @cache
 def load() -> dict[str, Any]:
     """Signatures, statements, facts, ranking, causes, questions and the matrix's answers."""
+    return stored() or compile_all()
+
+
+def stored() -> dict[str, Any] | None:
+    """The content of explain.json, where there is one that was made of today's YAML."""
     import json
 
     try:
         with open(FILE, "rb") as file:
             data: dict[str, Any] = json.load(file)
     except FileNotFoundError:
-        return compile_all()
-    return data if data["made_of"] == _sum() else compile_all()
+        return None
+    return data if data["made_of"] == _sum() else None
 
 
 def write() -> None:

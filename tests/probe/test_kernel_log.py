@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,9 +136,7 @@ def test_file_with_iso_times(tmp_path: Path) -> None:
 def test_only_the_end_of_a_big_file_is_read(tmp_path: Path) -> None:
     filler = "Nov 30 09:00:00 node kernel: [ 3600.0] audit: nothing\n" * 100_000  # 5.3 MB
     put(tmp_path, {"/var/log/kern.log": NEW + filler + NEW})
-    begin = time.perf_counter()
     assert probe_xids(tmp_path, refused) == known((FOUND,), "/var/log/kern.log")
-    assert time.perf_counter() - begin < 1
 
 
 def test_nothing_may_be_read(tmp_path: Path) -> None:
