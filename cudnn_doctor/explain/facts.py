@@ -30,7 +30,7 @@ _BETWEEN = (
 _BETWEEN_AND_VERSION = rf"({_BETWEEN})({_VERSION}|nightly)"
 _NAMED = r"(?<![\w/.\\-])(?:{})"
 _PRINTED = r"(?:tf|torch|jax|jaxlib|mx|mxnet|tensorflow|paddle|ort|onnxruntime|keras)\.__version__\)?"
-_OTHER_SUBJECT = r"cuda|cudnn|python|driver"
+_OTHER_SUBJECT = r"(?<!-)cuda|cudnn|python|driver"
 # What a template puts behind a field's name.
 _HINTS = ("(e", "(i.e", "(use", "(if ", "(as op", "(for ex", "(optional", "(output of", "(please")
 _HINT = (
@@ -173,8 +173,10 @@ def _frameworks(
     document: Document, events: list[Event], lines: list[int], table: list[dict[str, Any]]
 ) -> list[tuple[str, Stated]]:
     """Frameworks by evidence: output of their own counts most, then a mention with a version, then a mention."""
-    whole = "\n".join(document.lowered[i] for i in lines)
-    starts = list(accumulate((len(document.lowered[i]) + 1 for i in lines), initial=0))
+    ends = ("\n" if (cut := document.lines[i].cut) is None else cut for i in lines)
+    texts = [document.lowered[i] + end for i, end in zip(lines, ends, strict=True)]
+    whole = "".join(texts)
+    starts = list(accumulate(map(len, texts), initial=0))
 
     def line_at(offset: int) -> int:
         return lines[bisect_right(starts, offset) - 1]
@@ -185,7 +187,7 @@ def _frameworks(
     spoken = [e for e in events if e.framework and e.line in allowed and e.kind not in ("noise", "other")]
     for entry in table:
         name = entry["name"]
-        if "beside" in entry and entry["beside"] not in whole:
+        if "beside" in entry and not any(sign in whole for sign in entry["beside"]):
             continue
         signs = [s for s in entry["signs"] if s in whole and not (name == "tensorflow" and of_jax)]
         own = [e.line for e in spoken if e.framework == name]

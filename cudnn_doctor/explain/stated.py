@@ -28,9 +28,11 @@ class FactLine:
 
 # Words before a version that make it a wish, a demand or a rule instead of a statement.
 NOT_STATED = (
-    r"cuda capability|compute capability|(?:requires?|needs?|need|wants?|expects?|asks? for|downloading|download"
-    r"|supports?(?: cuda)?|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"
-    r"|(?:do|should|must|shall|can|could) (?:i|we|you) [^.;,|?]{0,24}\b(?:to|with|for|use|install|try|take|on)"
+    r"cuda capability|compute capability|(?:requires?(?!ment already)|needs?|need|wants?|expects?|asks? for"
+    r"|downloading|download|supports?(?: cuda)?"
+    r"|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"
+    r"|\bor (?:go|switch|change|downgrade|upgrade|move) (?:back )?to"
+    r"|\b(?:do|should|must|shall) (?:i|we) (?:\w+ ){0,3}(?:go|switch|change|downgrade|upgrade|move|install|use|try)"
     r"|instead of|which has|works with|recommends?|should (?:be|use)|documentation|latest is|minimum)[^.;,|]{0,28}$"
 )
 

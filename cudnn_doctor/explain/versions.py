@@ -20,16 +20,22 @@ _CUDA = (
 )  # fmt: skip
 # CuPy, darknet, cuda.h: 9000, 11020
 _CUDA_CODE = r"(?:cuda[-_ ](?:runtime[-_ ])?version|cudart_version)\W{1,4}(\d{1,2})0(\d)0\b"
-_TORCH = r"version\.cuda[\s:=|(\"'`)]{1,6}(\d{1,2}\.\d)"
+_TORCH = r"version\.cuda[\s:=|(\"'`)#]{1,6}(\d{1,2}\.\d)"
 _TORCH_BELOW = r"version\.cuda\)?\n(?:out\[\d+\]: )?['\"]?(\d{1,2}\.\d)\b"  # what an interpreter answers
 _CMAKE = (
-    r"cuda: yes \(ver (\d{1,2}\.\d)|found cuda(?:toolkit)?: [^()]{1,120}\(found (?:suitable )?version \"(\d{1,2}\.\d)"
+    r"cuda ?: yes \(ver\.? (\d{1,2}\.\d)|cuda detected: (\d{1,2}\.\d)"
+    r"|found cuda(?:toolkit)?: [^()]{1,120}\(found (?:suitable )?version \"(\d{1,2}\.\d)"
 )
 _FOLDER = r"/usr/local/cuda-(\d{1,2}\.\d{1,2})(?![\d.])|cuda\\v(\d{1,2}\.\d{1,2})(?!\d)"
-_WHEEL_CUDA = r"(?<!\w)(?:mxnet|cupy)[-_]cu(?:da)?(7|8|9|1\d)(\d)(?!\d)"  # for this CUDA, which it does not bring
+# Packages for one CUDA, which they do not bring.
+_WHEEL_CUDA = r"(?<!\w)(?:(?:mxnet|cupy)[-_]cu(?:da)?|(?:nd4j|deeplearning4j)-cuda-)(7|8|9|1\d)\.?(\d)(?![\d.])"
 _FILE = r"libcudnn\.so\.(\d{1,2}\.\d{1,2}\.\d{1,3})(?!\d)"
 _MISSING = r"cannot|could ?n.t|could not|not found|no such|unable|missing"
-_SMI_BEFORE = r"nvidia[- ]smi\b[^.;]{0,60}$"
+_SMI_BEFORE = (
+    r"nvidia[- ]smi\b[^.;,]{0,24}(?:show|say|print|report|display|list|give|tell|claim|output|zeigt|sagt|meldet"
+    r"|显示|表示|muestra|mostra|affiche|показывает|pokazuje|:|=|\()[^.;,]{0,48}$"
+)
+_CUDA_JL = r"\[052768ef\]|\bpkg> |\b(?:flux|lux|knet|nnlibcuda) v\d"  # the package's version, not CUDA's
 _SMI_AFTER = r"[^.;\n]{0,12}\b(?:nvidia-smi|from smi)\b"
 _PADDLE = r"runtime api version: (\d{1,2}\.\d{1,2})"
 _CUDA_SHORT = r"(?<![\w./:-])(?<!\d\+)cuda[-_]?(\d{1,2}(?:\.\d{1,2})?)\b(?!\d)|(?<![\w.])(\d{1,2}\.\d)cuda\b"
@@ -48,13 +54,14 @@ _CUDNN = (
 _BUILT_FOR = r"(?:compiled|built|build) (?:with|against|for)[^.;,|]{0,28}$"
 _V = r"(\d{1,5}(?:\.\d{1,3}){0,3})"
 _RUN, _MADE = _V.replace("(", "(?P<run>", 1), _V.replace("(", "(?P<built>", 1)
-_BUILT_SIGNS = ("header", "compiled", "linked", "built", "build", "yes")
+_BUILT_SIGNS = ("found", "header", "compiled", "linked", "built", "build", "yes")
 _BUILT = (
     rf"header is version {_MADE} while the library is version {_RUN}",  # Theano
     rf"libcudnn v{_RUN} with header v{_MADE} unmatched",  # Paddle before 1.0
     rf"(?:compiled|built|linked) (?:with|against) cudnn v?{_MADE},? but (?:\w+ )?"
     rf"(?:cudnn version in your machine is|loaded|runs? with|found|finds)(?: cudnn)? v?{_RUN}",  # Paddle, TensorRT
     rf"^cudnn build version ?: {_MADE}",  # CuPy
+    rf"found cu ?dnn: (?:[^()]{{1,160}}\(found (?:suitable )?version \"|v(?=\d)|ver\.? ){_MADE}",  # others' CMake
     rf"cudnn ?: yes \(ver\.? ?{_MADE}",  # OpenCV's and Caffe's CMake
     rf"^(?:- )?built with cudnn {_MADE}$",  # torch.__config__.show()
 )
@@ -130,8 +137,8 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
                 yield Stated(told[1], line.place)
             elif told := rx(_TORCH_BELOW).search(f"{text}\n{below}"):
                 yield Stated(told[1], lines[number + 1].place)
-        if ("yes" in text or "found" in text) and (made := rx(_CMAKE).search(text)):
-            yield Stated(made[1] or made[2], line.place)
+        if ("yes" in text or "found" in text or "detected" in text) and (made := rx(_CMAKE).search(text)):
+            yield Stated(made[1] or made[2] or made[3], line.place)
         for match in _pairs(text):
             if _plausible(match[1]):
                 yield Stated(match[1], line.place)
@@ -196,6 +203,8 @@ def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
     if rx(_ONLY_WITH).match(text, end):
         return False
     if "smi" in text and (rx(_SMI_BEFORE).search(text[:start]) or rx(_SMI_AFTER).match(text, end)):
+        return False
+    if "v" in found and rx(_CUDA_JL).search(text):
         return False
     if "driver" in before and "(" in before[before.rindex("driver") :]:  # "driver 595.71 (CUDA 13.2)": its ceiling
         return False
@@ -271,7 +280,7 @@ def _cudnn_on(line: FactLine) -> Iterator[Stated]:
             yield Stated(match[2], index)
     if text.startswith("cudnn") and (listed := rx(_CONDA).match(text)):
         yield Stated(listed[2], index)
-    if " : " in text and (cell := rx(_CELL).match(text)):
+    if " : " in text and (cell := rx(_CELL).match(text)) and "build" not in cell[1]:
         yield Stated(cell[2], index)
     if line.log and "version" not in text:  # what a log says of cuDNN it says in words of its own, matched elsewhere
         return
@@ -298,6 +307,8 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
             yield Stated(_unpadded(next(g for g in match.groups() if g)), line.place)
         for match in rx(_DRIVER).finditer(text):
             before = text[max(0, match.start() - 48) : match.start()]
+            if text.startswith(_NEWER, match.end()):
+                continue
             if not 160 <= int(match[1][:3]) <= 799 or rx(NOT_STATED).search(before):
                 continue
             stated = Stated(_unpadded(upgraded(text, match.start(), match.start(1), match[1])), line.place)

@@ -120,3 +120,17 @@ def test_empty_line_stays_empty(empty: str) -> None:
 
 def test_table_cells_are_told_apart() -> None:
     assert clean("<tr><td>CUDA</td><td>11.2</td></tr>") == [("CUDA | 11.2", "")]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "plain"),
+    [
+        ("2021-01-02 10\uff1a15\uff1a01", "2021-01-02 10:15:01"),
+        ("C\uff1a\\cuda", "C:\\cuda"),
+        ("CUDA\uff1a11", "CUDA: 11"),
+        ("0: > x", "x"),
+        ("0:", ""),
+    ],
+)
+def test_colon_and_prefix(damaged: str, plain: str) -> None:
+    assert [text for text, _ in clean(damaged)] == [plain]

@@ -113,6 +113,9 @@ def test_sentences_end_at_dots_and_not_in_versions_or_wrapped_lines() -> None:
         "=== octocat ===",
         "From: octocat",
         "#### Comment by octocat",
+        "~~~ octocat ~~~",
+        "+++ octocat +++",
+        "### octo_cat",
     ],
 )
 def test_speaker_is_named_before_what_is_said(header: str) -> None:
@@ -146,9 +149,29 @@ def test_me_too_is_another_person(line: str) -> None:
     assert [n.speaker for n in text.lines] == [0, 1]
 
 
-@pytest.mark.parametrize("line", ["**Environment**", "## CUDA", "Describe the bug", "**Versions**:", "# GPU"])
+@pytest.mark.parametrize(
+    "line", ["**Environment**", "## CUDA", "Describe the bug", "**Versions**:", "# GPU", "### Platform", "### urgency"]
+)
 def test_heading_is_no_person(line: str) -> None:
     assert document(line, "x").lines[1].speaker == 0
+
+
+@pytest.mark.parametrize("prefix", ["", "[pod/a/b] "])
+def test_after_a_quotation_the_one_who_quoted_goes_on(prefix: str) -> None:
+    text = document(
+        *(prefix + n for n in (">> From: ann", ">> it fails", ">", "> bob wrote:", "> mine not", "I am ann again")),
+        *(prefix + n for n in ("**cid** commented", "x", "> it fails", "y", "ann wrote:", "> it fails", "z")),
+    )
+    assert [(n.text, n.speaker) for n in text.lines if len(n.text) in (1, 8, 14) or n.text == "mine not"] == [
+        ("it fails", 1),
+        ("mine not", 2),
+        ("I am ann again", 0),
+        ("x", 3),
+        ("it fails", 3),
+        ("y", 3),
+        ("it fails", 1),
+        ("z", 3),
+    ]
 
 
 def test_offsets_and_lines() -> None:
