@@ -239,9 +239,13 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
     if stated or seen:
         return
     words = entry["words"]
-    for sign, pattern in (("satisfied", _INSTALLED), ("/", _IMAGE), ("(", _BRACKETS)):
+    brackets = tuple(f"{stem} (" for stem in entry["stems"])
+    images = tuple(f"/{stem}:" for stem in entry["stems"])
+    for signs, pattern in ((("already satisfied",), _INSTALLED), (images, _IMAGE), (brackets, _BRACKETS)):
         for line in lines:
-            if sign in line.text and (match := rx(pattern.format(words, _VERSION)).search(line.text)):
+            if any(sign in line.text for sign in signs) and (
+                match := rx(pattern.format(words, _VERSION)).search(line.text)
+            ):
                 seen = True
                 yield Stated(match[1], line.place)
     if seen:

@@ -86,6 +86,7 @@ _OF_A_CARD = r"(?:tesla|nvidia|gpu|gpus|card|karte|instance)[:= (]{1,3}$"
 _A_CARD = r"s? (?:gpu|card|instance|node|machine|karte)"
 # Where nobody names the system: the image a container is made from, a prompt or a path of Windows.
 _IMAGE = r"[\w.-]+(?:/[\w.-]+)+:[\w.-]*?-((?:ubuntu|debian|centos|rockylinux|ubi|fedora)[\d.]*\d)"
+_IMAGES = ("-ubuntu", "-debian", "-centos", "-rockylinux", "-ubi", "-fedora")
 _WINDOWS = r"(?<![\w/.\\])[a-z]:\\(?!n)\w"
 _BARE_SYSTEMS = frozenset({"linux", "windows", "win64", "win32"})
 
@@ -189,7 +190,7 @@ def systems(document: Document, lines: list[FactLine], table: list[dict[str, Any
 
 def _shown(document: Document, lines: list[FactLine]) -> Iterator[Stated]:
     for line in lines:
-        if "/" in line.text and ":" in line.text and (image := rx(_IMAGE).search(line.text)):
+        if ":" in line.text and any(sign in line.text for sign in _IMAGES) and (image := rx(_IMAGE).search(line.text)):
             yield Stated(image[1], line.place)
     for line in lines:
         if ":\\" in line.text and rx(_WINDOWS).search(line.text):

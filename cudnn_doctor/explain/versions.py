@@ -19,6 +19,7 @@ _CUDA = (
     r"[\s:=|(\"'`v,-]{0,5}" + _LINK + _NUMBER
 )  # fmt: skip
 # CuPy, darknet, cuda.h: 9000, 11020
+_CODE_SIGNS = ("cuda runtime version", "cuda-version", "cuda_version", "cudart_version")
 _CUDA_CODE = r"(?:cuda[-_ ](?:runtime[-_ ])?version|cudart_version)\W{1,4}(\d{1,2})0(\d)0\b"
 _TORCH = r"version\.cuda[\s:=|(\"'`)#]{1,6}(\d{1,2}\.\d)"
 _TORCH_BELOW = r"version\.cuda\)?\n(?:out\[\d+\]: )?['\"]?(\d{1,2}\.\d)\b"  # what an interpreter answers
@@ -54,16 +55,19 @@ _CUDNN = (
 _BUILT_FOR = r"(?:compiled|built|build) (?:with|against|for)[^.;,|]{0,28}$"
 _V = r"(\d{1,5}(?:\.\d{1,3}){0,3})"
 _RUN, _MADE = _V.replace("(", "(?P<run>", 1), _V.replace("(", "(?P<built>", 1)
-_BUILT_SIGNS = ("found", "header", "compiled", "linked", "built", "build", "yes")
 _BUILT = (
-    rf"header is version {_MADE} while the library is version {_RUN}",  # Theano
-    rf"libcudnn v{_RUN} with header v{_MADE} unmatched",  # Paddle before 1.0
-    rf"(?:compiled|built|linked) (?:with|against) cudnn v?{_MADE},? but (?:\w+ )?"
-    rf"(?:cudnn version in your machine is|loaded|runs? with|found|finds)(?: cudnn)? v?{_RUN}",  # Paddle, TensorRT
-    rf"^cudnn build version ?: {_MADE}",  # CuPy
-    rf"found cu ?dnn: (?:[^()]{{1,160}}\(found (?:suitable )?version \"|v(?=\d)|ver\.? ){_MADE}",  # others' CMake
-    rf"cudnn ?: yes \(ver\.? ?{_MADE}",  # OpenCV's and Caffe's CMake
-    rf"^(?:- )?built with cudnn {_MADE}$",  # torch.__config__.show()
+    ("mixed dnn", rf"header is version {_MADE} while the library is version {_RUN}"),  # Theano
+    ("unmatched", rf"libcudnn v{_RUN} with header v{_MADE} unmatched"),  # Paddle before 1.0
+    (
+        " but ",  # Paddle, TensorRT
+        rf"(?:compiled|built|linked) (?:with|against) cudnn v?{_MADE},? but (?:\w+ )?"
+        rf"(?:cudnn version in your machine is|loaded|runs? with|found|finds)(?: cudnn)? v?{_RUN}",
+    ),
+    ("cudnn build version", rf"^cudnn build version ?: {_MADE}"),  # CuPy
+    # CMake of OpenCV and Caffe, then of others
+    (": yes", rf"cudnn ?: yes \(ver\.? ?{_MADE}"),
+    ("found cu", rf"found cu ?dnn: (?:[^()]{{1,160}}\(found (?:suitable )?version \"|v(?=\d)|ver\.? ){_MADE}"),
+    ("built with cudnn", rf"^(?:- )?built with cudnn {_MADE}$"),  # torch.__config__.show()
 )
 _OWN_BUILD = r"\b(?:i|we|my|our)\b[^.;]{0,40} (?:compiled?|built|build) (?:it )?(?:with|against)[^.;|\d]{0,28}\bcu ?dnn"
 _PAIR = (
@@ -85,7 +89,9 @@ _SMI_ROW = r"driver version: ?\d|nvidia-smi \d"
 _SMI_DRIVER = r"nvidia-smi [\d.]+ +driver version: (\d{3}(?:\.\d+){1,2})"
 _DRIVER_WORDS = (
     "driver",
-    "geforce",
+    "geforce experience",
+    "geforce game",
+    "geforce studio",
     "was detected",
     "nvml",
     "nvidia",
@@ -129,7 +135,7 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
             last.extend(Stated(f"{m[1]}.{m[2]}", line.place) for m in rx(_WHEEL_CUDA).finditer(text))
         if "cuda" not in text or rx(_SMI_ROW).search(text) or _smi_query(lines, number):
             continue
-        if "version" in text and "0" in text and (code := rx(_CUDA_CODE).search(text)):
+        if any(sign in text for sign in _CODE_SIGNS) and (code := rx(_CUDA_CODE).search(text)):
             yield Stated(f"{code[1]}.{code[2]}", line.place)
         if "version.cuda" in text:
             below = lines[number + 1].text if number + 1 < len(lines) else ""
@@ -151,15 +157,13 @@ def cuda(lines: list[FactLine]) -> Iterator[Stated]:
                     yield stated
         if text.startswith(("cudatoolkit", "cuda-version")) and (listed := rx(_CONDA).match(text)):
             yield Stated(listed[2], line.place)
-        if "/" in text and ":" in text:
-            images = (m for pattern in (_IMAGE, _TAG) for m in rx(pattern).finditer(text))
-            later.extend(Stated(image[1], line.place) for image in images)
+        later.extend(Stated(image[1], line.place) for image in _images(text))
         short = (m[1] or m[2] for m in rx(_CUDA_SHORT).finditer(text))
         later.extend(Stated(value, line.place) for value in short if _plausible(value))
         later.extend(_modules(line, "cuda"))
         later.extend(Stated(f"{m[1][:-1]}.{m[1][-1]}", line.place) for m in rx(_CUDA_DIGITS).finditer(text))
     yield from later
-    yield from _only(lines, "cuda", _FOLDER)
+    yield from _only(lines, ("/cuda-", "cuda\\v"), _FOLDER)
     yield from last
 
 
@@ -171,16 +175,24 @@ def _smi_query(lines: list[FactLine], number: int) -> bool:
     return any("nvsmi log" in text or text.startswith("attached gpus") for text in around)
 
 
-def _only(lines: list[FactLine], sign: str, pattern: str) -> Iterator[Stated]:
+def _only(lines: list[FactLine], signs: tuple[str, ...], pattern: str) -> Iterator[Stated]:
     """The version in the names of files or folders, where all name the same one."""
     found = {
         next(g for g in m.groups() if g): line.place
         for line in reversed(lines)
-        if sign in line.text and not (pattern == _FILE and rx(_MISSING).search(line.text))
+        if any(sign in line.text for sign in signs) and not (pattern == _FILE and rx(_MISSING).search(line.text))
         for m in rx(pattern).finditer(line.text)
     }
     if len(found) == 1:
         yield from (Stated(value, place) for value, place in found.items())
+
+
+def _images(text: str) -> Iterator[re.Match[str]]:
+    """Names of images that hold the CUDA and the cuDNN in them."""
+    if "nvidia/cuda:" in text:
+        yield from rx(_IMAGE).finditer(text)
+    if "/" in text and ":" in text and any(sign in text for sign in ("-cu", "_cu")):
+        yield from rx(_TAG).finditer(text)
 
 
 def _modules(line: FactLine, name: str) -> Iterator[Stated]:
@@ -237,13 +249,11 @@ def cudnn(document: Document, lines: list[FactLine], events: list[Event]) -> Ite
             continue
         yield from _cudnn_on(line)
         later.extend(_modules(line, "cudnn"))
-        if "/" in line.text and ":" in line.text:
-            images = (m for pattern in (_IMAGE, _TAG) for m in rx(pattern).finditer(line.text))
-            later.extend(Stated(image[2], line.place) for image in images if image[2])
-        if rx(_OWN_BUILD).search(line.text):
+        later.extend(Stated(image[2], line.place) for image in _images(line.text) if image[2])
+        if not line.log and ("compile" in line.text or "buil" in line.text) and rx(_OWN_BUILD).search(line.text):
             later.extend(Stated(m[1], line.place) for m in rx(_CUDNN).finditer(line.text))
     yield from later
-    yield from _only(lines, "libcudnn", _FILE)
+    yield from _only(lines, ("libcudnn.so.",), _FILE)
     for event in events:
         if event.id == "opened-cudnn" and event.line in allowed and (number := event.groups.get("major")):
             names = (f"libcudnn.so.{number}", f"cudnn64_{number}")
@@ -260,10 +270,10 @@ def cudnn_mixed(lines: list[FactLine]) -> Iterator[tuple[str, str, int]]:
     """The cuDNN loaded ("" where it is not said) and the one built with, where one line tells the latter."""
     for line in lines:
         text = line.text
-        if "dnn" not in text or not any(sign in text for sign in _BUILT_SIGNS):
+        if "dnn" not in text:
             continue
-        for pattern in _BUILT:
-            if match := rx(pattern).search(text):
+        for sign, pattern in _BUILT:
+            if sign in text and (match := rx(pattern).search(text)):
                 told = match.groupdict()
                 yield (told.get("run") or ""), told["built"], line.place
 
@@ -298,7 +308,9 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
         text = line.text
         if not any(word in text for word in _DRIVER_WORDS):
             continue
-        if both := rx(_CONTAINER).search(text):  # the driver's own libraries of a container, and the driver
+        if ("detected" in text or "kernel driver" in text) and (
+            both := rx(_CONTAINER).search(text)
+        ):  # the driver's own libraries of a container, and the driver
             yield Stated(both[1] or both[2], line.place)
             continue
         if table := rx(_SMI_DRIVER).search(text):  # under WSL nvidia-smi has a release of its own
