@@ -3,6 +3,9 @@
 A call that has no option but `--format` needs no parser, and typer takes longer to import than such a check takes for
 all of its work on a machine without a GPU (tests/bench). Such calls are understood here, every other one by `cli`;
 tests/test_main.py holds the two together.
+
+Nothing on the way of `explain` imports typing, a tenth of the time that a ticket takes: a false TYPE_CHECKING of a
+module's own tells type checkers the same.
 """
 
 from __future__ import annotations
@@ -10,24 +13,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudnn_doctor.console import emit, keep_standard_streams, run, screen
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from cudnn_doctor.explaining import Form
 
 
-class Plain(NamedTuple):
-    """A call without other options."""
-
-    command: str
-    files: tuple[str, ...]
-    form: Form
-
-
-def plain(words: Sequence[str]) -> Plain | None:
-    """What `check` or `explain FILE...` with these words means, None for a call that `cli` has to read."""
+def plain(words: Sequence[str]) -> tuple[str, tuple[str, ...], Form] | None:
+    """Command, files and form of `check` or `explain FILE...` with these words, None for a call that `cli` has to
+    read."""
     command, *rest = words or ("",)
     form: Any = "text"
     if "--format" in rest[:-1]:
@@ -39,7 +37,7 @@ def plain(words: Sequence[str]) -> Plain | None:
         return None
     if (command, bool(rest)) not in (("check", False), ("explain", True)):
         return None
-    return Plain(command, tuple(rest), form)
+    return command, tuple(rest), form
 
 
 def main() -> None:
@@ -50,8 +48,9 @@ def main() -> None:
 
         cli.main()
     else:
+        command, files, form = call
         keep_standard_streams()
-        run(lambda: _check(call.form) if call.command == "check" else _explain(call.files, call.form))
+        run(lambda: _check(form) if command == "check" else _explain(files, form))
 
 
 def _check(form: Form) -> int:

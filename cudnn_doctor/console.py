@@ -6,10 +6,19 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn, TypedDict
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import NoReturn, TypedDict
+
+    class Screen(TypedDict):
+        """What a renderer needs to know of the place where its text will be read."""
+
+        width: int
+        color: bool
+        encoding: str
+
 
 LONGEST = 2000  # characters of a remark
 
@@ -30,14 +39,6 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self.show("")
-
-
-class Screen(TypedDict):
-    """What a renderer needs to know of the place where its text will be read."""
-
-    width: int
-    color: bool
-    encoding: str
 
 
 def keep_standard_streams() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from cudnn_doctor.model import Snapshot
 
-Form = Literal["text", "json", "markdown"]
+    Form = Literal["text", "json", "markdown"]
 
 
 def answer(

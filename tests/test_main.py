@@ -58,11 +58,12 @@ def typer_reads(*words: str) -> tuple[str, Mapping[str, Any]]:
 def test_plain_calls_are_read_as_typer_reads_them(words: tuple[str, ...]) -> None:
     call = plain(words)
     assert call is not None
+    command, files, form = call
     name, arguments = typer_reads(*words)
-    _, defaults = typer_reads(call.command, *call.files)
-    assert name == call.command
-    assert arguments == {**defaults, "fmt": call.form}
-    assert list(arguments.get("what", [])) == list(call.files)
+    _, defaults = typer_reads(command, *files)
+    assert name == command
+    assert arguments == {**defaults, "fmt": form}
+    assert list(arguments.get("what", [])) == list(files)
 
 
 @pytest.mark.parametrize("words", NOT_PLAIN)
@@ -109,4 +110,4 @@ def test_a_plain_explain_loads_neither_typer_nor_the_report_s_types(tmp_path: Pa
     log.write_text("Check failed: status == CUDNN_STATUS_SUCCESS (7 vs. 0)Failed to set cuDNN stream.\n")
     names = loaded("explain", str(log))
     assert "cudnn_doctor.render.explain" in names
-    assert names & {"typer", "click", "rich", "msgspec", "inspect", "cudnn_doctor.engine"} == set()
+    assert names & {"typer", "click", "rich", "msgspec", "inspect", "typing", "cudnn_doctor.engine"} == set()

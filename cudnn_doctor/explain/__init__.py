@@ -6,12 +6,13 @@ Every verdict is an answer (exit code 0); only input that cannot be read is none
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain.errors import InputError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
+    from typing import Any
 
     from cudnn_doctor.explain.types import Explanation
     from cudnn_doctor.model import Snapshot

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cudnn_doctor.explain.compare import dotted
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.facts import Extract
@@ -11,6 +9,10 @@ from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.rank import Ranking
 from cudnn_doctor.explain.tokenset import Tokens
 from cudnn_doctor.knowledge.versions import below, numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_FIXES = 3
 MAX_QUESTIONS = 3

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain import advice, compare, document, facts, rank, scan, signatures, sources, tokens
 from cudnn_doctor.explain.errors import InputError
 from cudnn_doctor.explain.knowledge import load
 from cudnn_doctor.explain.tokenset import Tokens
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from cudnn_doctor.explain import Source
     from cudnn_doctor.model import Snapshot
 

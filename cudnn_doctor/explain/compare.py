@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.facts import Extract
 from cudnn_doctor.explain.patterns import rx
@@ -11,6 +9,10 @@ from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import NOT_STATED, Stated
 from cudnn_doctor.explain.tokenset import TokenSet
 from cudnn_doctor.knowledge.versions import at_least, below, numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Programs that only warn of two versions and go on: harmless by itself, a reason where a cuDNN call fails.
 WARNINGS = frozenset({"trt-linked", "mxnet-linked", "paddle-warns", "opencv-warns"})

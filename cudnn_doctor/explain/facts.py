@@ -11,13 +11,16 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any
 
 from cudnn_doctor.explain import hardware, versions
 from cudnn_doctor.explain.document import WRAPPED, Document, Line
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event, occurrences
 from cudnn_doctor.explain.stated import FactLine, Stated, upgraded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
 # One class for all single characters: two that overlap (Unicode has spaces beyond ASCII) can be walked in 2**n ways.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.stated import FactLine, Stated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # How products are written, by family, each with a cheap test: the expressions are large, and a text needs few.
 _PRODUCT = r"(?<![\w-])(?:nvidia )?(?:geforce )?(?:{})(?![\w%])"

@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Strings, no pathlib: its import takes longer than reading the file.
 PACKAGE = os.path.dirname(os.path.dirname(__file__))

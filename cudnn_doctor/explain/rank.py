@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
 
 from cudnn_doctor.explain.tokenset import Tokens
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from cudnn_doctor.explain.types import Confidence, Verdict
 
 MAX_CAUSES = 6

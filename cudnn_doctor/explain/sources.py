@@ -12,9 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO
 
 from cudnn_doctor.explain.errors import InputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 
 CHUNK = 1 << 18
 MAX_EXPANDED = 16 << 30  # bytes of one source after decompression

@@ -6,14 +6,16 @@ framework:..., gpu:..., xid:..., and the comparisons of stated facts with what p
 
 from __future__ import annotations
 
-from typing import Any
-
 from cudnn_doctor.explain import compare
 from cudnn_doctor.explain.document import Document
 from cudnn_doctor.explain.facts import Extract
 from cudnn_doctor.explain.patterns import rx
 from cudnn_doctor.explain.signatures import Event
 from cudnn_doctor.explain.tokenset import Tokens, TokenSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _STATUS_8 = {1: "not-initialized", 2: "alloc-failed", 3: "bad-param", 4: "internal-error", 5: "invalid-value",
              6: "arch-mismatch", 7: "mapping-error", 8: "execution-failed", 9: "not-supported", 10: "license-error",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, get_args
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from cudnn_doctor.model import Report
 
-Format = Literal["text", "json", "markdown", "html", "junit", "sarif", "github", "quiet", "nagios"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+    Format = Literal["text", "json", "markdown", "html", "junit", "sarif", "github", "quiet", "nagios"]
+
+FORMATS: tuple[Format, ...] = ("text", "json", "markdown", "html", "junit", "sarif", "github", "quiet", "nagios")
 
 # Loaded on use only: `--format json` must not pay for the others.
 _DOCUMENTS: dict[str, str] = {

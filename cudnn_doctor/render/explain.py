@@ -7,15 +7,18 @@ explaining a ticket.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
 
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, wrap
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Literal
+
     from cudnn_doctor.explain.types import Explanation
     from cudnn_doctor.render.text import Line, Span, Style
 
-Format = Literal["text", "json", "markdown"]
+    Format = Literal["text", "json", "markdown"]
+
 MIN_WIDTH, MAX_WIDTH = 40, 200
 QUOTE = 300  # characters of a quoted line that people see
 

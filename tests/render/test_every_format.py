@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import jsonschema
@@ -14,11 +15,14 @@ from hypothesis import strategies as st
 from cudnn_doctor.exits import exit_code, judge
 from cudnn_doctor.model import Evidence, Finding, Fix, Report, Severity
 from cudnn_doctor.redact import Identity, redact
-from cudnn_doctor.render import FORMATS, Format, render
+from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.schemas import path_of
 from tests.render.build import report
 from tests.render.test_html import EVIL, Page, full
 from tests.test_redact import PEOPLE, planted
+
+if TYPE_CHECKING:
+    from cudnn_doctor.render import Format
 
 texts = st.one_of(
     st.text(max_size=40),

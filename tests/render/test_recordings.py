@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -12,12 +13,15 @@ import pytest
 from cudnn_doctor.engine import Facts, Options, judge, load
 from cudnn_doctor.model import Report, decode
 from cudnn_doctor.redact import Identity, redact
-from cudnn_doctor.render import FORMATS, Format, render
+from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.render.markdown import LIMIT
 from cudnn_doctor.schemas import path_of
 from tests.render.test_documents import JUNIT, SARIF
 from tests.render.test_every_format import exit_code_of
 from tests.render.test_html import ALLOWED, Page
+
+if TYPE_CHECKING:
+    from cudnn_doctor.render import Format
 
 TODAY = date(2026, 11, 30)
 RECORDINGS = sorted((Path(__file__).parent.parent / "recordings").glob("*.json"))
