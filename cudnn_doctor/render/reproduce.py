@@ -194,9 +194,11 @@ class _Layout(Layout):
         if not document.agreements:
             return
         yield (("bold", "The log and this box"),)
+        ran = {r.scenario for r in document.scenarios if not r.skipped and r.fate.kind != "not-started"}
         for a in document.agreements:
             style: Style = "ok" if a.agrees else "unknown" if a.agrees is None else "warning"
-            word = {True: "agrees", False: "does not agree", None: "not run"}[a.agrees]
+            undecided = "no status to compare" if a.scenario in ran else "not run"
+            word = {True: "agrees", False: "does not agree", None: undecided}[a.agrees]
             text = f"{a.cause}, state {a.scenario}: {a.why}"
             yield from self.block(text, indent=2, first=((style, f"{word}: "),))
         yield ()

@@ -81,11 +81,12 @@ class Conclusion(Base, frozen=True, kw_only=True):
 
 
 class Agreement(Base, frozen=True, kw_only=True):
-    """How a state fits a log: whether it shows here what the log shows."""
+    """How a state fits a log: whether it shows here what the log shows; None where it did not run, or where the log
+    names no status."""
 
     cause: str
     scenario: str
-    agrees: bool | None  # None: the state was not run
+    agrees: bool | None
     why: str
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from cudnn_doctor.explain.types import Cause, Evidence, Explanation, Facts
 from cudnn_doctor.model import Fate, Step
+from cudnn_doctor.render.reproduce import render_reproduction
 from cudnn_doctor.reproduce.fit import states_for, with_agreements
 from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.reproduce.types import Reproduction
@@ -83,4 +84,5 @@ def test_another_answer_does_not_agree() -> None:
 def test_a_log_without_a_status_leaves_it_open() -> None:
     found = with_agreements(document("CUDNN_STATUS_INTERNAL_ERROR", 4000), explanation("prior-cuda-fault", line="boom"))
     assert found.agreements[1].agrees is None
+    assert "no status to compare: prior-cuda-fault, state trap: " in render_reproduction(found)
     assert found.notes == ("The log names no cuDNN status; the states show what they answer here.",)
