@@ -1,7 +1,7 @@
 """The labelled tickets: today's figures are the floor.
 
-tickets/ is a copy of the labelled set that came with the task; authors/ holds what four authors wrote who had never seen
-the tool. FITTING.md tells how far the rules were fitted to both, and the figures at first sight.
+tickets/ is a copy of the labelled set that came with the task; authors/ holds what four authors wrote who had never
+seen the tool. FITTING.md tells how far the rules were fitted to both, and the figures at first sight.
 """
 
 from __future__ import annotations
