@@ -188,6 +188,13 @@ def test_other_bits_with_another_handle_are_suspect() -> None:
     assert {f.why for f in row.faults} == {"the output differs from the reference after the given stream was released"}
 
 
+def test_a_clone_that_is_always_wrong_is_found() -> None:
+    """A second clone is as wrong as the first, and agrees with itself: that is no plan whose sums come in any order."""
+    row = rows(examine({1: "bad-clone"}, engines=(1,)))[1]
+    assert (row.verdict, row.clones_right, row.clones_wrong) == ("ok", 0, 1)
+    assert row.faults[0].seen.reproducible
+
+
 def test_without_stream_memory_operations_the_capture_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STUB_NO_WAIT", "1")
     report = examine({1: "plan-handle"}, engines=(0, 1))

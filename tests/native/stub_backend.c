@@ -15,6 +15,7 @@
  *   random          gives other bits each time
  *   drift           gives other bits from its third execution on
  *   other-handle    gives other bits with another handle than the one that built the plan
+ *   bad-clone       gives other bits, always the same, in a plan that was built with the given handle
  *   silent          writes nothing
  *   blind           is right, but its kernels are always counted in the given stream (a control that sees nothing)
  *   huge            wants 2 GiB of workspace
@@ -340,6 +341,7 @@ int cudnnBackendExecute(Handle *handle, Descriptor *plan, Descriptor *pack) {
     if (does(engine, "default-stream")) stream = NULL;
     if (does(engine, "random") || (does(engine, "drift") && ++count > 2)) seed = ++count + 3;
     if (does(engine, "other-handle") && handle != built) seed = 4;
+    if (does(engine, "bad-clone") && built->stream == &pool[2]) seed = 4;
     if (does(engine, "waits") && !of(stream)->capturing) cuStreamSynchronize(stream);
     if (does(engine, "waits-other") && !of(stream)->capturing)
         for (int i = 1; i < streams_used; i++) if (&pool[i] != stream) cuStreamSynchronize(&pool[i]);
