@@ -45,7 +45,7 @@ from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, Backen
 MOST_WORKSPACE = 1 << 29  # bytes; plans that want more are left out: each of three runs needs its own
 MOST_CONFIGURATIONS = 256  # of one heuristic
 COMPILES, MOST_COMPILED = "RUNTIME_COMPILATION", 2  # plans of an engine that compiles (0.3 to 2 s each) on a problem
-MORE_RUNS = 20  # before another output than the reference counts as wrong
+MORE_RUNS = 20  # that must all agree before another output than the reference counts as wrong
 THREADS_STALL = 5.0  # seconds; 24 small kernels have long ended by then
 
 
@@ -283,8 +283,8 @@ class _Problem:
         return msgspec.structs.replace(seen, equal=self._sure(plan, seen.equal, memory))
 
     def _sure(self, plan: _Plan, equal: bool | None, memory: Memory) -> bool | None:
-        """`equal`, but None in place of False where a fresh plan of the same choice does not agree with itself: one whose
-        sums are made in any order agrees twice now and then. One that always gives the same is sure, whatever it is."""
+        """`equal`, but None in place of False where a fresh plan of the same choice does not agree with itself: one
+        whose sums are made in any order agrees twice now and then."""
         if equal is not False:
             return equal
         with ExitStack() as stack:
