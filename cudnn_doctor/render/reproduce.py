@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from cudnn_doctor.model import ScenarioResult
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad
 from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style
+from cudnn_doctor.reproduce.compare import ran
 from cudnn_doctor.reproduce.types import Conclusion, Reproduction, Row
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario
@@ -194,10 +195,10 @@ class _Layout(Layout):
         if not document.agreements:
             return
         yield (("bold", "The log and this box"),)
-        ran = {r.scenario for r in document.scenarios if not r.skipped and r.fate.kind != "not-started"}
+        begun = {r.scenario for r in document.scenarios if ran(r)}
         for a in document.agreements:
             style: Style = "ok" if a.agrees else "unknown" if a.agrees is None else "warning"
-            undecided = "no status to compare" if a.scenario in ran else "not run"
+            undecided = "no status to compare" if a.scenario in begun else "not run"
             word = {True: "agrees", False: "does not agree", None: undecided}[a.agrees]
             text = f"{a.cause}, state {a.scenario}: {a.why}"
             yield from self.block(text, indent=2, first=((style, f"{word}: "),))

@@ -13,6 +13,11 @@ from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Between, Expected, NoneOf, OneOf, Point, Scenario, expectation
 
 
+def ran(result: ScenarioResult) -> bool:
+    """Whether the state was begun: neither left out nor without a process."""
+    return not result.skipped and result.fate.kind != "not-started"
+
+
 def outcome_at(result: ScenarioResult, label: str) -> tuple[str, Step | None]:
     """What the state answered at a point: a status or number as text, a signal, "hang"; "" when it never got there."""
     for step in result.steps:

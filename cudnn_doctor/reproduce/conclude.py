@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from cudnn_doctor.model import ScenarioResult, Step
-from cudnn_doctor.reproduce.compare import death, unmade
+from cudnn_doctor.reproduce.compare import death, ran, unmade
 from cudnn_doctor.reproduce.types import Conclusion, Copy, Device
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import STREAM_MISMATCH
@@ -33,13 +33,13 @@ def _conclusion(results: Sequence[ScenarioResult], copy: Copy, device: Device, *
     not_tried, failed = [], []
     for name in scenarios():
         mine = [r for r in results if r.scenario == name]
-        ran = [r for r in mine if not r.skipped and r.fate.kind != "not-started"]
-        if not ran:
+        begun = [r for r in mine if ran(r)]
+        if not begun:
             not_tried += [f"{name}: {r.skipped or r.fate.error}" for r in mine[:1]]
-        elif all(unmade(r) and not _set_streams(r) for r in ran):
-            failed.append(f"{name}: {unmade(ran[0])}")
+        elif all(unmade(r) and not _set_streams(r) for r in begun):
+            failed.append(f"{name}: {unmade(begun[0])}")
         elif name != CONTROL:
-            kinds[_kind(ran, status)].append(name)
+            kinds[_kind(begun, status)].append(name)
     control = [r for r in results if r.scenario == CONTROL and not r.skipped]
     found = Conclusion(
         device=device.ordinal,
@@ -74,12 +74,12 @@ def _set_streams(result: ScenarioResult) -> list[int]:
     ]
 
 
-def _kind(ran: Sequence[ScenarioResult], status: int) -> str:
-    if any(status in _set_streams(r) for r in ran):
+def _kind(begun: Sequence[ScenarioResult], status: int) -> str:
+    if any(status in _set_streams(r) for r in begun):
         return "can"
-    if any(death(r) != "ok" for r in ran):
+    if any(death(r) != "ok" for r in begun):
         return "ends"
-    return "other" if any(_failure(r) for r in ran) else "cannot"
+    return "other" if any(_failure(r) for r in begun) else "cannot"
 
 
 def _failure(result: ScenarioResult) -> Step | None:

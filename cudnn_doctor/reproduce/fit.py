@@ -10,6 +10,7 @@ import msgspec
 from cudnn_doctor.explain.types import Explanation
 from cudnn_doctor.knowledge.status import cudnn_statuses, cudnn_statuses_named
 from cudnn_doctor.model import ScenarioResult
+from cudnn_doctor.reproduce.compare import ran
 from cudnn_doctor.reproduce.types import Agreement, Reproduction
 from cudnn_doctor.scenarios import scenarios
 
@@ -67,16 +68,16 @@ def _family(name: str) -> set[str]:
 
 
 def _agreement(cause: str, scenario: str, wanted: set[str], results: list[ScenarioResult]) -> Agreement:
-    ran = [r for r in results if not r.skipped and r.fate.kind != "not-started"]
-    if not ran:
+    begun = [r for r in results if ran(r)]
+    if not begun:
         why = next((r.skipped for r in results if r.skipped), "not among the states that were run")
         return Agreement(cause=cause, scenario=scenario, agrees=None, why=why)
-    failed = [s for r in ran for s in r.steps if s.status and s.call.startswith("cudnn")]
+    failed = [s for r in begun for s in r.steps if s.status and s.call.startswith("cudnn")]
     same = next((s for s in failed if s.name.removeprefix("CUDNN_STATUS_") in wanted), None)
     if same:
         why = f"{same.call} answers {same.status} {same.name} here too"
         return Agreement(cause=cause, scenario=scenario, agrees=True, why=why)
-    ends = next((r.fate for r in ran if r.fate.kind != "completed"), None)
+    ends = next((r.fate for r in begun if r.fate.kind != "completed"), None)
     if ends:
         why = f"{ends.last_step or 'the process'} ends with {ends.signal or ends.kind} here"
     elif failed:

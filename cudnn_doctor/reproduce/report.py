@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cudnn_doctor import __version__, exits
 from cudnn_doctor.model import Absent, Gpu, GpuProcess, Known, ScenarioResult, Snapshot, Tool, value_or
-from cudnn_doctor.reproduce.compare import rows
+from cudnn_doctor.reproduce.compare import ran, rows
 from cudnn_doctor.reproduce.conclude import conclusions
 from cudnn_doctor.reproduce.types import Copy, Device, Reproduction
 from cudnn_doctor.rules.states import findings
@@ -19,8 +19,7 @@ def report(results: Sequence[ScenarioResult], copies: Sequence[Copy], devices: S
     harmless = frozenset(k for k, (_, s) in scenarios().items() if s.danger == "harmless")
     found = findings(results, table, harmless)
     verdict, reason = exits.judge(found)
-    ran = any(not r.skipped and r.fate.kind != "not-started" for r in results)
-    if verdict != "problem" and not ran:
+    if verdict != "problem" and not any(map(ran, results)):
         verdict, reason = "no-verdict", "no state was run"
     return Reproduction(
         tool=Tool(version=__version__),
