@@ -13,7 +13,7 @@ class KnowledgeHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
         sys.path.insert(0, self.root)
-        from cudnn_doctor.explain.knowledge import write
+        from cudnn_doctor.logs.patterns import write
 
         write()
         build_data["artifacts"].append("/cudnn_doctor/knowledge/explain.json")

@@ -14,13 +14,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cudnn_doctor.console import emit, keep_standard_streams, run, screen
+from cudnn_doctor.commands.console import emit, keep_standard_streams, run, screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cudnn_doctor.explaining import Form
+    from cudnn_doctor.commands.explaining import Form
 
 
 def plain(words: Sequence[str]) -> tuple[str, tuple[str, ...], Form] | None:
@@ -44,7 +44,7 @@ def main() -> None:
     """Runs the command and ends the process."""
     call = plain(sys.argv[1:])
     if call is None:
-        from cudnn_doctor import cli
+        from cudnn_doctor.commands import app as cli
 
         cli.main()
     else:
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _check(form: Form) -> int:
-    from cudnn_doctor import engine
+    from cudnn_doctor import examine as engine
     from cudnn_doctor.render import render
 
     options = engine.Options()
@@ -64,7 +64,7 @@ def _check(form: Form) -> int:
 
 
 def _explain(files: Sequence[str], form: Form) -> int:
-    from cudnn_doctor import explaining
+    from cudnn_doctor.commands import explaining
 
     emit(explaining.answer(files, form, **screen(no_color=False, output=None)), form=form)
     return 0

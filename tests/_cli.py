@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 import cudnn_doctor
-from cudnn_doctor import engine
-from cudnn_doctor.cli import app
-from cudnn_doctor.engine import Facts, Options
-from cudnn_doctor.model import Absent, Fate, ProbeFailure, Report, SnapshotFile, Tool, Xid, decode, encode, known
+from cudnn_doctor import examine as engine
+from cudnn_doctor.commands.app import app
+from cudnn_doctor.examine import Facts, Options
+from cudnn_doctor.model.facts import Absent, Fate, ProbeFailure, Report, SnapshotFile, Tool, Xid, decode, encode, known
 from cudnn_doctor.rules import sample
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import EX

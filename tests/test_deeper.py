@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor import deeper, engine
-from cudnn_doctor.model import Report
+from cudnn_doctor import examine as engine
+from cudnn_doctor.commands import live_tests as deeper
+from cudnn_doctor.model.facts import Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.html import render_html
 from cudnn_doctor.render.markdown import render_markdown

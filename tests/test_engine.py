@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor import engine, exits
-from cudnn_doctor.engine import REQUIREMENTS, Facts, Options, UsageError
-from cudnn_doctor.model import Finding, Owner, Report, Severity, SnapshotFile, decode, encode
-from cudnn_doctor.redact import Identity, redact
+from cudnn_doctor import examine as engine
+from cudnn_doctor.examine import REQUIREMENTS, Facts, Options, UsageError
+from cudnn_doctor.model import verdict as exits
+from cudnn_doctor.model.facts import Finding, Owner, Report, Severity, SnapshotFile, decode, encode
+from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.sample import sample

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cudnn_doctor import exits
-from cudnn_doctor.model import Finding, Severity, Status
+from cudnn_doctor.model import verdict as exits
+from cudnn_doctor.model.facts import Finding, Severity, Status
 
 
 def finding(status: Status, severity: Severity = "error", code: str = "CD101") -> Finding:

@@ -20,17 +20,17 @@ CHILD_SIDE = (
     "cudnn_doctor.native.",
     "cudnn_doctor.scenarios.",
     "cudnn_doctor.live.session",
-    "cudnn_doctor.live.bodies",
+    "cudnn_doctor.live.question_tasks",
     "cudnn_doctor.live.child",
     "cudnn_doctor.live.wire",
-    "cudnn_doctor.engines.body",
+    "cudnn_doctor.engines.child_task",
     "cudnn_doctor.engines.gpu",
     "cudnn_doctor.engines.graphs",
 )
 COMMAND_LINE = {  # the commands, and the one place where they write and exit
-    "cudnn_doctor.cli",
-    "cudnn_doctor.cli_live",
-    "cudnn_doctor.console",
+    "cudnn_doctor.commands.app",
+    "cudnn_doctor.commands.live_commands",
+    "cudnn_doctor.commands.console",
 }
 IMPURE = {"os", "subprocess", "ctypes", "time", "socket", "datetime", "random", "threading", "pathlib", "shutil", "sys"}
 FRAMEWORKS = {"torch", "tensorflow", "jax", "jaxlib", "cupy", "mxnet", "onnxruntime", "paddle", "ctranslate2"}
@@ -139,7 +139,7 @@ def test_no_shell_and_no_network() -> None:
                 assert isinstance(node.value, ast.Constant), name
                 assert node.value.value is False, name
         network = set(imports(tree)) & {"socket", "urllib.request", "http.client", "requests"}
-        assert not network or name == "cudnn_doctor.redact", name  # the host's name is what it takes out
+        assert not network or name == "cudnn_doctor.redact.redactor", name  # the host's name is what it takes out
 
 
 # ------------------------------------------------------------ tried
@@ -176,7 +176,7 @@ def loaded(*arguments: str) -> tuple[set[str], list[str]]:
 def test_help_loads_next_to_nothing(arguments: tuple[str, ...]) -> None:
     names, _ = loaded(*arguments)
     assert names & {"rich", "yaml", "msgspec", "cuda", "pynvml", "elftools", "packaging"} == set()
-    assert "cudnn_doctor.model" not in names
+    assert "cudnn_doctor.model.facts" not in names
     assert "pydantic" not in names
 
 

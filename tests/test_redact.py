@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.model import Evidence, Finding, GpuProcess, Report, Xid, decode, encode, known
-from cudnn_doctor.redact import Identity, Redaction, Redactor, marked, redact, this_machine
+from cudnn_doctor.model.facts import Evidence, Finding, GpuProcess, Report, Xid, decode, encode, known
+from cudnn_doctor.redact.redactor import Identity, Redaction, Redactor, marked, redact, this_machine
 from cudnn_doctor.rules import all_rules, sample
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.schemas import path_of

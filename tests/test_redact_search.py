@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor import redact_patterns
-from cudnn_doctor.redact_search import AHEAD, BACK, Signed, fold
+from cudnn_doctor.redact import patterns as redact_patterns
+from cudnn_doctor.redact.search import AHEAD, BACK, Signed, fold
 
 SIGNED = {name: p for name, p in vars(redact_patterns).items() if isinstance(p, Signed)}
 LOGS = Path(__file__).parent / "explain" / "logs"

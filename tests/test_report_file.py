@@ -15,8 +15,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from cudnn_doctor.model import Report, decode
-from cudnn_doctor.report_file import Attachment, document, form_of, write, write_report
+from cudnn_doctor.commands.files import Attachment, document, form_of, write, write_report
+from cudnn_doctor.model.facts import Report, decode
 from tests.render.build import report
 from tests.render.test_html import explanation
 

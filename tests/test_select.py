@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cudnn_doctor.rules import CATEGORIES, all_rules
-from cudnn_doctor.select import select_rules
+from cudnn_doctor.rules.selection import select_rules
 
 RULES = all_rules()
 

@@ -16,10 +16,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from cudnn_doctor import engine, report_file, ticket
-from cudnn_doctor.cli import app
-from cudnn_doctor.engine import Options
-from cudnn_doctor.model import Fate, Report, decode, known, value_or
+from cudnn_doctor import examine as engine
+from cudnn_doctor.commands import files as report_file
+from cudnn_doctor.commands import ticket
+from cudnn_doctor.commands.app import app
+from cudnn_doctor.examine import Options
+from cudnn_doctor.model.facts import Fate, Report, decode, known, value_or
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import live_check, sample
 from cudnn_doctor.schemas import path_of

@@ -18,12 +18,12 @@ import jsonschema
 import msgspec
 import pytest
 
-from cudnn_doctor import engine
-from cudnn_doctor.engine import Facts, Options
+from cudnn_doctor import examine as engine
+from cudnn_doctor.examine import Facts, Options
 from cudnn_doctor.live.choose import devices_to_check
-from cudnn_doctor.model import Absent, CudaInit, Finding, Report, Snapshot, known, value_or
+from cudnn_doctor.model.facts import Absent, CudaInit, Finding, Report, Snapshot, known, value_or
 from cudnn_doctor.probe import collect
-from cudnn_doctor.probe.patient import find_patient
+from cudnn_doctor.probe.target_env import find_patient
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import EX, live_check, live_steps, sample
 from cudnn_doctor.schemas import path_of

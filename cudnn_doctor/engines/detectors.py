@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from cudnn_doctor.engines.gpu import STICKY, CudaError, Gate, Gpu
 from cudnn_doctor.engines.memory import BURST, Memory
-from cudnn_doctor.engines.types import CaptureSeen, HeldSeen, ThreadsSeen
+from cudnn_doctor.model.engines import CaptureSeen, HeldSeen, ThreadsSeen
 from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, BackendError
 
 HOLD_AT_MOST = 0.5  # seconds after which a held stream is released, in case the call waits for it

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from cudnn_doctor import __version__, exits
+from cudnn_doctor import __version__
 from cudnn_doctor.engines.collect import Record
 from cudnn_doctor.engines.problems import Problem, problems
-from cudnn_doctor.engines.types import EngineOptions, EngineProgress, EnginesReport, PlanSeen, ProblemReport, Totals
 from cudnn_doctor.engines.verdicts import controls
-from cudnn_doctor.live.mask import only
+from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model import Tool
+from cudnn_doctor.model import verdict as exits
+from cudnn_doctor.model.engines import EngineOptions, EngineProgress, EnginesReport, PlanSeen, ProblemReport, Totals
+from cudnn_doctor.model.facts import Tool
 
-BODY = "cudnn_doctor.engines.body:examine"
+BODY = "cudnn_doctor.engines.child_task:examine"
 MOST_CHILDREN = 8  # contexts are made one after the other by the driver, and each takes device memory
 QUICK_CHILDREN = 3  # a context takes as long as the plans of three problems of the quick form
 
@@ -37,7 +38,7 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
     Raises:
         UsageError: an operation or data type that is not known, or no libcudnn at the path.
     """
-    from cudnn_doctor.engine import UsageError
+    from cudnn_doctor.examine import UsageError
 
     start = time.monotonic()
     taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -61,7 +62,7 @@ def chosen(operations: Sequence[str], data_types: Sequence[str], *, quick: bool)
     Raises:
         UsageError: an operation or data type that is not known, or a choice that leaves nothing.
     """
-    from cudnn_doctor.engine import UsageError
+    from cudnn_doctor.examine import UsageError
 
     try:
         return problems(operations=operations, data_types=data_types, quick=quick)

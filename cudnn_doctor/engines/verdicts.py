@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
-from cudnn_doctor.engines.types import (
+from cudnn_doctor.model.engines import (
     CaptureSeen,
     CloneSeen,
     Control,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cudnn_doctor.live.process import Child
-from cudnn_doctor.live.story import Job, JobOutcome, Task, TaskOutcome, not_started
+from cudnn_doctor.live.transcript import Job, JobOutcome, Task, TaskOutcome, not_started
 
 if TYPE_CHECKING:
     import selectors

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cudnn_doctor.live.output import Capped, split_traceback
-from cudnn_doctor.live.story import Job, JobOutcome, Story, not_started
+from cudnn_doctor.live.transcript import Job, JobOutcome, Story, not_started
 from cudnn_doctor.live.wire import LOST_CHANNEL
-from cudnn_doctor.model import Fate
+from cudnn_doctor.model.facts import Fate
 
 if TYPE_CHECKING:
     import selectors

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from cudnn_doctor.model import (
+from cudnn_doctor.model.facts import (
     Absent,
     Base,
     Cuda,

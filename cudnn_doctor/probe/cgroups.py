@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from cudnn_doctor.model import Absent, Base, Known, known
-from cudnn_doctor.probe.roots import ROOT, at, linux_fact, read
+from cudnn_doctor.model.facts import Absent, Base, Known, known
+from cudnn_doctor.probe.root_files import ROOT, at, linux_fact, read
 
 UNLIMITED = -1
 _NO_LIMIT = 1 << 62  # v1 writes LONG_MAX rounded down to a page where there is no limit

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model import Absent, Cuda, CudaLibrary, Fact, Package, Patient, Toolkit, known
+from cudnn_doctor.model.facts import Absent, Cuda, CudaLibrary, Fact, Package, Patient, Toolkit, known
 from cudnn_doctor.probe.packages import installed, probe_packages
-from cudnn_doctor.probe.places import library_folders, toolkit_roots
+from cudnn_doctor.probe.search_dirs import library_folders, toolkit_roots
 
 _PREFIXES = ("libcu", "libnv")
 _LINUX = re.compile(r"lib(cudart|cublas|cublasLt|nvrtc|nvJitLink)\.so\.(\d{1,4}(?:\.\d{1,9})*)")

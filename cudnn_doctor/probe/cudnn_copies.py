@@ -15,24 +15,14 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cudnn_doctor.model import (
-    Absent,
-    CudnnCopy,
-    Fact,
-    Framework,
-    Known,
-    Package,
-    Patient,
-    SubLibrary,
-    known,
-)
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Fact, Framework, Known, Package, Patient, SubLibrary, known
 from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_section
 from cudnn_doctor.probe.ownership import Owner, owner_of
 from cudnn_doctor.probe.packages import installed, probe_packages
-from cudnn_doctor.probe.places import LD_PRELOAD, library_folders
+from cudnn_doctor.probe.search_dirs import LD_PRELOAD, library_folders
 
 if TYPE_CHECKING:
-    from cudnn_doctor.live.ask import Answer
+    from cudnn_doctor.live.questions import Answer
 
 # libcudnn.so.9, libcudnn_ops.so.9.19.0, libcudnn-1a2b3c4d.so.9.1.0 (auditwheel); cudnn64_9.dll, cudnn_ops64_9.dll
 _LINUX = re.compile(r"libcudnn(?P<part>_[a-z_]+)?(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>\d{1,4}(?:\.\d{1,9})*))?")

@@ -6,7 +6,7 @@ and nvidia-cudnn-jit-cu12 9.27.0.42, and strace of their loading (cuDNN facts, "
 
 from __future__ import annotations
 
-from cudnn_doctor.model import Base, CudnnCopy, Known
+from cudnn_doctor.model.facts import Base, CudnnCopy, Known
 
 SHIM = ""  # libcudnn.so.N itself
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from cudnn_doctor.model import NOT_EXAMINED, Absent, CudaInit, DeviceNode, Driver, Known, LibcudaCopy, known
+from cudnn_doctor.model.facts import NOT_EXAMINED, Absent, CudaInit, DeviceNode, Driver, Known, LibcudaCopy, known
+from cudnn_doctor.probe.loader_path import Found, examine, find_on_path, release_of
 from cudnn_doctor.probe.nvml_session import NvmlSession
-from cudnn_doctor.probe.onpath import Found, examine, find_on_path, release_of
 from cudnn_doctor.probe.pci import probe_pci
-from cudnn_doctor.probe.roots import ROOT, at, entries, guard, linux_fact, on_linux, read
+from cudnn_doctor.probe.root_files import ROOT, at, entries, guard, linux_fact, on_linux, read
 
 SONAME = "libcuda.so.1"
 _VERSION = "/proc/driver/nvidia/version"

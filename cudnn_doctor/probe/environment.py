@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cudnn_doctor.probe.roots import clean
+from cudnn_doctor.probe.root_files import clean
 
 ALLOWED: frozenset[str] = frozenset(
     """

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from cudnn_doctor.model import Absent, Gpu, GpuProcess, Known, known
+from cudnn_doctor.model.facts import Absent, Gpu, GpuProcess, Known, known
 from cudnn_doctor.probe.nvml import Nvml, absent_code, convert, text
 from cudnn_doctor.probe.nvml_session import NvmlSession
 from cudnn_doctor.probe.processes import command_name, parent_of
-from cudnn_doctor.probe.roots import ROOT
+from cudnn_doctor.probe.root_files import ROOT
 
 __all__ = ["NvmlSession", "probe_gpus", "read_gpu", "unreadable"]
 

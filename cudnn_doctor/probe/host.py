@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cudnn_doctor.model import Absent, Host, Known, Limits, known
+from cudnn_doctor.model.facts import Absent, Host, Known, Limits, known
 from cudnn_doctor.probe.cgroups import UNLIMITED, probe_memory_limit
 from cudnn_doctor.probe.environment import allowed_variables
 from cudnn_doctor.probe.processes import probe_mps
-from cudnn_doctor.probe.roots import ROOT, at, clean, entries, guard, linux_fact, on_linux, read
+from cudnn_doctor.probe.root_files import ROOT, at, clean, entries, guard, linux_fact, on_linux, read
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")  # os-release(5)
 # Names that container runtimes leave in the path of a process's cgroup.

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cudnn_doctor.model import Absent, Known, Xid, known
-from cudnn_doctor.probe.roots import LINUX_ONLY, ROOT, absent, at, clean, on_linux, read
+from cudnn_doctor.model.facts import Absent, Known, Xid, known
+from cudnn_doctor.probe.root_files import LINUX_ONLY, ROOT, absent, at, clean, on_linux, read
 
 _LAST = 20
 _BYTES = 1 << 20  # of the ring buffer, or of the end of a file

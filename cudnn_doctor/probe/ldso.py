@@ -14,9 +14,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model import Base, SearchStep
+from cudnn_doctor.model.facts import Base, SearchStep
 from cudnn_doctor.probe.elf import Dynamic, ElfError, ForeignElfError, read_dynamic, this_machine
-from cudnn_doctor.probe.roots import at
+from cudnn_doctor.probe.root_files import at
 
 # Mapped into every process before anything is searched for.
 _ALWAYS_THERE = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "ld-linux", "libutil.so.")

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from glob import escape, glob
 from pathlib import Path
 
-from cudnn_doctor.model import Absent, CudnnCopy, Fact, Framework, Known, Patient, Resolution, known, value_or
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Fact, Framework, Known, Patient, Resolution, known, value_or
 from cudnn_doctor.probe.cudnn_parts import SHIM, Opening, openings
 from cudnn_doctor.probe.ldcache import read_ld_cache
 from cudnn_doctor.probe.ldso import Found, Library, Process, System, tidy
-from cudnn_doctor.probe.places import framework_libraries
-from cudnn_doctor.probe.roots import on_linux
+from cudnn_doctor.probe.root_files import on_linux
+from cudnn_doctor.probe.search_dirs import framework_libraries
 
 PLAIN = "plain dlopen"
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cudnn_doctor.model import Absent, Base, Gpu, Known, NvmlStatus, known
-from cudnn_doctor.probe.onpath import find_on_path, release_of
-from cudnn_doctor.probe.roots import ROOT, absent, on_linux
+from cudnn_doctor.model.facts import Absent, Base, Gpu, Known, NvmlStatus, known
+from cudnn_doctor.probe.loader_path import find_on_path, release_of
+from cudnn_doctor.probe.root_files import ROOT, absent, on_linux
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -163,7 +163,7 @@ def _run(library: str, body: str, timeout_s: float) -> JobOutcome:
 
 
 def _facts(outcome: JobOutcome) -> NvmlFacts:
-    from cudnn_doctor.live.ask import in_words
+    from cudnn_doctor.live.questions import in_words
     from cudnn_doctor.probe.gpus import unreadable
 
     (task,) = outcome.tasks

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from cudnn_doctor.model import Absent, Fact, Known, Package, known
+from cudnn_doctor.model.facts import Absent, Fact, Known, Package, known
 from cudnn_doctor.probe.packages import record, sha256_of
-from cudnn_doctor.probe.roots import at
+from cudnn_doctor.probe.root_files import at
 
 _HASHED = 4 << 20  # bytes: the shim has 0.13 MB, so that two owners can be told apart by its hash
 # Distributions that carry a cuDNN of their own, and where.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cudnn_doctor.model import Absent, Known, PciDevice, known
-from cudnn_doctor.probe.roots import ROOT, absent, at, entries, linux_fact, read
+from cudnn_doctor.model.facts import Absent, Known, PciDevice, known
+from cudnn_doctor.probe.root_files import ROOT, absent, at, entries, linux_fact, read
 
 _DEVICES = "/sys/bus/pci/devices"
 _NVIDIA = 0x10DE

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cudnn_doctor.model import Absent, Known, known
-from cudnn_doctor.probe.roots import ROOT, at, entries, linux_fact, read
+from cudnn_doctor.model.facts import Absent, Known, known
+from cudnn_doctor.probe.root_files import ROOT, at, entries, linux_fact, read
 
 _MPS_PIPES = "/tmp/nvidia-mps"  # noqa: S108  CUDA's own default
 _MPS_COMM = "nvidia-cuda-mps"  # "nvidia-cuda-mps-control" and "-server", cut by the kernel to 15 characters

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from cudnn_doctor.explain.types import Explanation
+    from cudnn_doctor.model.explanation import Explanation
     from cudnn_doctor.render.text import Line, Span, Style
 
     Format = Literal["text", "json", "markdown"]
@@ -173,7 +173,7 @@ class _Layout:
 
 def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
     """An answer to a ticket: what it is, from which lines, what to do, what else to send."""
-    from cudnn_doctor.render import md
+    from cudnn_doctor.render import markdown_parts as md
 
     causes, found = document["causes"], document["verdict"] == "cause-found"
     head = f"Cause ({causes[0]['confidence']})" if found else _HEADS[document["verdict"]][1]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model import Finding, Gpu, Report, value_or
+from cudnn_doctor.model.facts import Finding, Gpu, Report, value_or
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line, size, time
+from cudnn_doctor.render.html_elements import Markup, join, tag
 from cudnn_doctor.render.html_parts import (
     badge,
     card,
@@ -22,11 +23,10 @@ from cudnn_doctor.render.html_parts import (
     table,
 )  # fmt: skip
 from cudnn_doctor.render.html_style import STYLE
-from cudnn_doctor.render.markup import Markup, join, tag
 from cudnn_doctor.render.picture import cudnn_picture, memory_bar
 
 if TYPE_CHECKING:
-    from cudnn_doctor.explain.types import Explanation
+    from cudnn_doctor.model.explanation import Explanation
     from cudnn_doctor.rules.base import Rule
 
 # Nothing may be fetched, run or embedded, whatever a log managed to smuggle in.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.exits import heading
-from cudnn_doctor.model import Fact, Finding, Fix, Known, ScenarioResult
+from cudnn_doctor.model.facts import Fact, Finding, Fix, Known, ScenarioResult
+from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, short_path
-from cudnn_doctor.render.markup import Markup, join, tag
+from cudnn_doctor.render.html_elements import Markup, join, tag
 
 if TYPE_CHECKING:
-    from cudnn_doctor.explain.types import Cause, Explanation
-    from cudnn_doctor.explain.types import Fix as LogFix
+    from cudnn_doctor.model.explanation import Cause, Explanation
+    from cudnn_doctor.model.explanation import Fix as LogFix
     from cudnn_doctor.rules.base import Rule
 
 SIGNS: dict[summary.State, str] = {

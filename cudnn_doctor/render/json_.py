@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.model import Report, encode
+from cudnn_doctor.model.facts import Report, encode
 
 
 def render_json(report: Report) -> str:

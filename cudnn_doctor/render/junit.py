@@ -6,11 +6,11 @@ their reason. The first suite holds the verdict itself, so that a run without ve
 
 from __future__ import annotations
 
-from cudnn_doctor.exits import RANK, heading
-from cudnn_doctor.model import Finding, Report
+from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.verdict import RANK, heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line
-from cudnn_doctor.render.markup import Markup, join, tag
+from cudnn_doctor.render.html_elements import Markup, join, tag
 
 
 def render_junit(report: Report) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.exits import heading
-from cudnn_doctor.model import Fact, Finding, Fix, Known, Report, value_or
+from cudnn_doctor.model.facts import Fact, Finding, Fix, Known, Report, value_or
+from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, size, time
-from cudnn_doctor.render.md import block, bullets, code, folded, table, text
+from cudnn_doctor.render.markdown_parts import block, bullets, code, folded, table, text
 
 if TYPE_CHECKING:
-    from cudnn_doctor.explain.types import Explanation
-    from cudnn_doctor.explain.types import Fix as LogFix
+    from cudnn_doctor.model.explanation import Explanation
+    from cudnn_doctor.model.explanation import Fix as LogFix
 
 LIMIT = 60_000  # characters; GitHub refuses an issue body above 65,536
 SIGNS: dict[summary.State, str] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cudnn_doctor.model import CudnnCopy, Gpu, GpuProcess, Known, Resolution, Snapshot, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Gpu, GpuProcess, Known, Resolution, Snapshot, value_or
 from cudnn_doctor.render.clean import one_line, short_path, size
-from cudnn_doctor.render.markup import Markup, join, tag
+from cudnn_doctor.render.html_elements import Markup, join, tag
 from cudnn_doctor.render.summary import loads, short_step
 
 WIDTH, ROW, BOX = 860, 84, 66

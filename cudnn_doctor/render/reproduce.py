@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model import ScenarioResult
+from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.reproduction import Conclusion, Reproduction, Row
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad
 from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style
 from cudnn_doctor.reproduce.compare import ran
-from cudnn_doctor.reproduce.types import Conclusion, Reproduction, Row
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario
 

@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from cudnn_doctor.exits import heading
-from cudnn_doctor.model import Finding, Report
+from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, visible
 

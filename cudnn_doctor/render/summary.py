@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Literal
 
-from cudnn_doctor.model import (
+from cudnn_doctor.model.facts import (
     Absent,
     Base,
     Evidence,

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cudnn_doctor.live.choose import devices_to_check
-from cudnn_doctor.model import Base
-from cudnn_doctor.reproduce.early import EarlyStates
+from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.reproduction import Reproduction, Request
 from cudnn_doctor.reproduce.gather import gather
 from cudnn_doctor.reproduce.plan import wanted_states
+from cudnn_doctor.reproduce.prestart import EarlyStates
 from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.reproduce.run import Progress, run_states
-from cudnn_doctor.reproduce.types import Reproduction, Request
 
 if TYPE_CHECKING:
-    from cudnn_doctor.model import Patient
+    from cudnn_doctor.model.facts import Patient
 
 
 class Wanted(Base, frozen=True, kw_only=True):
@@ -42,8 +42,8 @@ def reproduce_here(
     wanted_states(request)  # a wrong name is told before anything is read
     explanation = None
     if wanted.logs:
-        from cudnn_doctor.explain import explain
-        from cudnn_doctor.reproduce.fit import states_for
+        from cudnn_doctor.diagnose import explain
+        from cudnn_doctor.reproduce.match_log import states_for
 
         explanation = explain(wanted.logs)
         request = msgspec.structs.replace(request, states=states_for(explanation))
@@ -55,7 +55,7 @@ def reproduce_here(
         early.abandon()
     document = report(results, bench.copies, bench.devices)
     if explanation is not None:
-        from cudnn_doctor.reproduce.fit import with_agreements
+        from cudnn_doctor.reproduce.match_log import with_agreements
 
         document = with_agreements(document, explanation)
     return document

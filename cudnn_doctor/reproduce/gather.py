@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model import NOT_EXAMINED, Base, CudnnCopy, Fact, value_or
+from cudnn_doctor.model.facts import NOT_EXAMINED, Base, CudnnCopy, Fact, value_or
+from cudnn_doctor.model.reproduction import Copy, Device
 from cudnn_doctor.reproduce.report import devices_of
-from cudnn_doctor.reproduce.types import Copy, Device
 from cudnn_doctor.scenarios.sub_library_foreign import FIRST
 
 if TYPE_CHECKING:
-    from cudnn_doctor.model import Patient
+    from cudnn_doctor.model.facts import Patient
     from cudnn_doctor.probe import Libraries
 
 

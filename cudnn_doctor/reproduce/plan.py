@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from cudnn_doctor.live.mask import only
+from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, Task
-from cudnn_doctor.model import Base, Fact, Fate, Known, ScenarioResult
-from cudnn_doctor.reproduce.types import Copy, Device, Request
+from cudnn_doctor.model.facts import Base, Fact, Fate, Known, ScenarioResult
+from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario
 

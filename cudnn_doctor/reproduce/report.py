@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cudnn_doctor import __version__, exits
-from cudnn_doctor.model import Absent, Gpu, GpuProcess, Known, ScenarioResult, Snapshot, Tool, value_or
+from cudnn_doctor import __version__
+from cudnn_doctor.model import verdict as exits
+from cudnn_doctor.model.facts import Absent, Gpu, GpuProcess, Known, ScenarioResult, Snapshot, Tool, value_or
+from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.reproduce.compare import ran, rows
 from cudnn_doctor.reproduce.conclude import conclusions
-from cudnn_doctor.reproduce.types import Copy, Device, Reproduction
 from cudnn_doctor.rules.states import findings
 from cudnn_doctor.scenarios import scenarios
 

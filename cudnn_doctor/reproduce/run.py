@@ -9,11 +9,11 @@ import msgspec
 
 from cudnn_doctor.live.parent import Job, JobOutcome, run_jobs
 from cudnn_doctor.live.results import scenario_results
-from cudnn_doctor.model import Fact, ScenarioResult
+from cudnn_doctor.model.facts import Fact, ScenarioResult
+from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.compare import judged
-from cudnn_doctor.reproduce.early import EarlyStates
 from cudnn_doctor.reproduce.plan import make_plan
-from cudnn_doctor.reproduce.types import Copy, Device, Request
+from cudnn_doctor.reproduce.prestart import EarlyStates
 
 Progress = Callable[[int, int, str], None]  # states done, states in all, the state or child that ended
 

@@ -23,8 +23,7 @@ from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
-from cudnn_doctor.knowledge.versions import NotAVersionError
-from cudnn_doctor.model import (
+from cudnn_doctor.model.facts import (
     Absent,
     Base,
     Evidence,
@@ -39,9 +38,10 @@ from cudnn_doctor.model import (
     Status,
     value_or,
 )
+from cudnn_doctor.model.versions import NotAVersionError
 
 if TYPE_CHECKING:
-    from cudnn_doctor.knowledge.matrix import Matrix
+    from cudnn_doctor.matrix.tables import Matrix
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Case:
     @cached_property
     def matrix(self) -> Matrix:
         if self._load_matrix is None:
-            from cudnn_doctor.knowledge.matrix import load_matrix
+            from cudnn_doctor.matrix.tables import load_matrix
 
             return load_matrix()
         return self._load_matrix()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cudnn_doctor.knowledge.compat import cautions, same_flavour
-from cudnn_doctor.knowledge.pins import fitting_cudnn, torch_build
-from cudnn_doctor.knowledge.versions import numbers
-from cudnn_doctor.model import Fact, Fix, Framework, Known, known, value_or
+from cudnn_doctor.matrix.compat import cautions, same_flavour
+from cudnn_doctor.matrix.pins import fitting_cudnn, torch_build
+from cudnn_doctor.model.facts import Fact, Fix, Framework, Known, known, value_or
+from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
 from cudnn_doctor.rules.compat_facts import (
     Loaded,

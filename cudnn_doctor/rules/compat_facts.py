@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudnn_doctor.knowledge.compat import LABELS, Judgement, built_cudnn
-from cudnn_doctor.knowledge.requires import specifier_for
-from cudnn_doctor.knowledge.versions import cuda_version, numbers
-from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Framework, Known, Resolution, value_or
+from cudnn_doctor.matrix.compat import LABELS, Judgement, built_cudnn
+from cudnn_doctor.matrix.requires import specifier_for
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Fix, Framework, Known, Resolution, value_or
+from cudnn_doctor.model.versions import cuda_version, numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, skip, unknown
 from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches, shown
 
 if TYPE_CHECKING:
-    from cudnn_doctor.knowledge.matrix_rows import FrameworkRow
+    from cudnn_doctor.matrix.rows import FrameworkRow
 
 NAMES = frozenset({"cuDNN", "cuda-compat", *LABELS})
 

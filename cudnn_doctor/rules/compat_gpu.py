@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.knowledge.compat import Judgement, cudnn_for_gpu, driver_for_cuda, service, wheel_for_gpu
-from cudnn_doctor.knowledge.pins import driver_branch, fitting_cudnn, fitting_release, release_for_driver, variant
-from cudnn_doctor.knowledge.versions import numbers
-from cudnn_doctor.model import CudaInit, CudnnCopy, Evidence, Fix, Framework, Known, known, value_or
+from cudnn_doctor.matrix.compat import Judgement, cudnn_for_gpu, driver_for_cuda, service, wheel_for_gpu
+from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn, fitting_release, release_for_driver, variant
+from cudnn_doctor.model.facts import CudaInit, CudnnCopy, Evidence, Fix, Framework, Known, known, value_or
+from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, need, rule, skip
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
@@ -361,7 +361,7 @@ def wheel_code(case: Case) -> Iterator[Outcome]:
 
 
 def _number(code: str) -> tuple[int, ...]:
-    from cudnn_doctor.knowledge.versions import capability
+    from cudnn_doctor.model.versions import capability
 
     return numbers(capability(code))
 

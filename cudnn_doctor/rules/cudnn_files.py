@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model import Absent, CudnnCopy, Evidence, Fix, Overwrite, known, value_or
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Fix, Overwrite, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, unknown
 from cudnn_doctor.rules.facts import (
     copies,
@@ -119,7 +119,7 @@ back to engines compiled at run time without a word.""",
     ),
 )
 def complete(case: Case) -> Iterator[Outcome]:
-    from cudnn_doctor.knowledge.compat import expected_files
+    from cudnn_doctor.matrix.compat import expected_files
 
     for pointer, copy in copies(case):
         name = copy_name(copy)

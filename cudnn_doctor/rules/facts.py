@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from cudnn_doctor.knowledge import versions
-from cudnn_doctor.knowledge.visible import Visible, visible_devices
-from cudnn_doctor.model import (
-    Absent,
-    CudnnCopy,
-    Evidence,
-    Framework,
-    Gpu,
-    Known,
-    Resolution,
-    value_or,
-)
+from cudnn_doctor.model import versions
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Framework, Gpu, Known, Resolution, value_or
+from cudnn_doctor.model.visible_devices import Visible, visible_devices
 from cudnn_doctor.rules.base import Case, Outcome, need, skip, told, unknown
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from cudnn_doctor.model import (
+from cudnn_doctor.model.facts import (
     Absent,
     Cuda,
     CudaInit,

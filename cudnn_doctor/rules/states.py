@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cudnn_doctor.model import NOT_EXAMINED, Evidence, Fate, Finding, Fix, ScenarioResult, Snapshot, Step, blank
-from cudnn_doctor.reproduce.types import Row
+from cudnn_doctor.model.facts import NOT_EXAMINED, Evidence, Fate, Finding, Fix, ScenarioResult, Snapshot, Step, blank
+from cudnn_doctor.model.reproduction import Row
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 
 CONTROL = "valid-stream"

@@ -11,7 +11,7 @@ import time
 from statistics import median
 
 from cudnn_doctor.engines.run import run
-from cudnn_doctor.engines.types import EngineOptions
+from cudnn_doctor.model.engines import EngineOptions
 
 GOAL_S = 10.0  # the quick form on one H200
 

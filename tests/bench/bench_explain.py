@@ -18,8 +18,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudnn_doctor.explain.knowledge import write
-from cudnn_doctor.explain.scan import alternatives
+from cudnn_doctor.logs.patterns import write
+from cudnn_doctor.logs.scan import alternatives
 
 HERE = Path(__file__).parents[1] / "explain"
 SIZES = (10_000_000, 100_000_000, 1_000_000_000)  # bytes

@@ -24,16 +24,16 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from cudnn_doctor.engines.body import Work
+from cudnn_doctor.engines.child_task import Work
 from cudnn_doctor.engines.collect import how_it_died
 from cudnn_doctor.engines.keys import plan_key
 from cudnn_doctor.engines.problems import Problem, problems
 from cudnn_doctor.engines.run import nvrtc_beside
-from cudnn_doctor.engines.types import CaptureSeen
 from cudnn_doctor.engines.verdicts import capture_alarm
-from cudnn_doctor.live.mask import only
+from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model import Base
+from cudnn_doctor.model.engines import CaptureSeen
+from cudnn_doctor.model.facts import Base
 
 CHILD = "tests.engines.frontend_child"
 LOG = "CUDNN_FRONTEND_LOG_FILE"

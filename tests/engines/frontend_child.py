@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from cudnn_doctor.engines.body import COMPILES, MOST_CONFIGURATIONS, MOST_WORKSPACE, Session, Work
+from cudnn_doctor.engines.child_task import COMPILES, MOST_CONFIGURATIONS, MOST_WORKSPACE, Session, Work
 from cudnn_doctor.engines.detectors import Bench, Side
 from cudnn_doctor.engines.graphs import Graph, Tensor
 from cudnn_doctor.engines.keys import engine_of, plan_key

@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from cudnn_doctor.engines.body import Session
+from cudnn_doctor.engines.child_task import Session
 from cudnn_doctor.engines.detectors import Side
 from cudnn_doctor.engines.graphs import Tensor, packed
 from cudnn_doctor.engines.problems import ATTENTION_SHAPES, CONV_SHAPES, MATMUL_SHAPES, Problem

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from cudnn_doctor.engines.problems import ERRATA_NAME, OPERATIONS
-from cudnn_doctor.engines.types import (
+from cudnn_doctor.knowledge.load import knowledge
+from cudnn_doctor.model.engines import (
     Control,
     EngineProgress,
     EngineRow,
@@ -20,8 +21,7 @@ from cudnn_doctor.engines.types import (
     Refusal,
     Totals,
 )
-from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.model import Finding, Tool
+from cudnn_doctor.model.facts import Finding, Tool
 from cudnn_doctor.render.engines import progress_line, render_engines
 from cudnn_doctor.rules import engines as rules
 from cudnn_doctor.rules.base import Rule

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.engines.types import (
+from cudnn_doctor.engines.verdicts import WAITS, clone_right, controls, engine_row, judge_plan
+from cudnn_doctor.model.engines import (
     CaptureSeen,
     CloneSeen,
     Control,
@@ -16,7 +17,6 @@ from cudnn_doctor.engines.types import (
     PlanVerdict,
     ThreadsSeen,
 )
-from cudnn_doctor.engines.verdicts import WAITS, clone_right, controls, engine_row, judge_plan
 
 RIGHT, WRONG = CaptureSeen(given=2, kernels=2), CaptureSeen(plan=2, kernels=2)
 HELD, EARLY = HeldSeen(equal=True), HeldSeen(early=True, equal=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.explain import InputError, answer, explain, explain_each
-from cudnn_doctor.explain.types import Explanation
-from cudnn_doctor.model import Snapshot, encode, known
+from cudnn_doctor.diagnose import InputError, answer, explain, explain_each
+from cudnn_doctor.model.explanation import Explanation
+from cudnn_doctor.model.facts import Snapshot, encode, known
 from cudnn_doctor.rules import sample
 from cudnn_doctor.rules.sample import EX
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.explain.clean import clean
+from cudnn_doctor.logs.clean import clean
 
 LINE = "RuntimeError: cuDNN error: CUDNN_STATUS_MAPPING_ERROR"
 

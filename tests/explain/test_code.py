@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.explain.code import UnknownCodeError, explain_code, is_code
+from cudnn_doctor.diagnose.codes import UnknownCodeError, explain_code, is_code
 from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.render.code import render_code
+from cudnn_doctor.render.code_answer import render_code
 
 
 @pytest.mark.parametrize(

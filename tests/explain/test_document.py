@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.explain.document import Document, build, is_code, is_log
-from cudnn_doctor.explain.scan import Raw
+from cudnn_doctor.logs.document import Document, build, is_code, is_log
+from cudnn_doctor.logs.scan import Raw
 
 
 def document(*lines: str) -> Document:

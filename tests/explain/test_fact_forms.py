@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.explain.document import build
-from cudnn_doctor.explain.scan import Raw
+from cudnn_doctor.logs.document import build
+from cudnn_doctor.logs.scan import Raw
 from tests.explain.test_facts import facts
 
 FORMS = [

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.explain import answer
-from cudnn_doctor.explain.compare import _capability, dotted, major
-from cudnn_doctor.explain.document import build
-from cudnn_doctor.explain.facts import extract
-from cudnn_doctor.explain.knowledge import load
-from cudnn_doctor.explain.scan import Raw
-from cudnn_doctor.explain.signatures import Signature, find
+from cudnn_doctor.diagnose import answer
+from cudnn_doctor.logs.compare import _capability, dotted, major
+from cudnn_doctor.logs.document import build
+from cudnn_doctor.logs.patterns import load
+from cudnn_doctor.logs.scan import Raw
+from cudnn_doctor.logs.signatures import Signature, find
+from cudnn_doctor.logs.stated import extract
 from tests.explain.scoring import same
 
 LOGS = Path(__file__).parent / "logs"

@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.explain import InputError, answer
-from cudnn_doctor.explain.sources import open_sources
-from cudnn_doctor.explain.types import Explanation
+from cudnn_doctor.diagnose import InputError, answer
 from cudnn_doctor.knowledge.load import knowledge
+from cudnn_doctor.logs.sources import open_sources
+from cudnn_doctor.model.explanation import Explanation
 from cudnn_doctor.render.explain import render
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "6"))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor import explain
-from cudnn_doctor.explain.knowledge import load
-from cudnn_doctor.explain.tokens import _CATEGORY_9, _STATUS_8, _STATUS_9, _STATUS_WORDS
+from cudnn_doctor import diagnose as explain
 from cudnn_doctor.knowledge.load import knowledge
+from cudnn_doctor.logs.observe import _CATEGORY_9, _STATUS_8, _STATUS_9, _STATUS_WORDS
+from cudnn_doctor.logs.patterns import load
 
 PACKAGE = Path(explain.__file__).parent
 SOURCE = "\n".join((PACKAGE / f"{n}.py").read_text(encoding="utf-8") for n in ("tokens", "compare", "rank", "advice"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.explain import answer
+from cudnn_doctor.diagnose import answer
 
 LOGS = Path(__file__).parent / "logs"
 TOLD = {

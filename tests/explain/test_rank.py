@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.explain import advice
-from cudnn_doctor.explain.knowledge import load
-from cudnn_doctor.explain.rank import Ranking, rank
-from cudnn_doctor.explain.tokenset import Tokens
+from cudnn_doctor.diagnose import advice
+from cudnn_doctor.diagnose.rank import Ranking, rank
+from cudnn_doctor.logs.patterns import load
+from cudnn_doctor.model.observations import Tokens
 
 CAUSES: dict[str, Any] = load()["causes"]
 

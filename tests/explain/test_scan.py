@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.explain import answer
-from cudnn_doctor.explain.scan import (
+from cudnn_doctor.diagnose import answer
+from cudnn_doctor.logs.scan import (
     AROUND,
     EDGE,
     LINE,

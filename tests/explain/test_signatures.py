@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.explain import knowledge as knowledge_module
-from cudnn_doctor.explain.document import Document, build
-from cudnn_doctor.explain.knowledge import compile_all, load
-from cudnn_doctor.explain.scan import Raw
-from cudnn_doctor.explain.signatures import Signature, find, form
 from cudnn_doctor.knowledge.load import knowledge
+from cudnn_doctor.logs import patterns as knowledge_module
+from cudnn_doctor.logs.document import Document, build
+from cudnn_doctor.logs.patterns import compile_all, load
+from cudnn_doctor.logs.scan import Raw
+from cudnn_doctor.logs.signatures import Signature, find, form
 
 ENTRIES: list[dict[str, Any]] = [*knowledge("signatures"), *({"kind": "says", **s} for s in knowledge("statements"))]
 KINDS = {"cudnn", "fault", "cuda", "memory", "version", "loader", "arch", "driver", "process", "symptom", "noise"}

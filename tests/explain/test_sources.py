@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.explain import InputError, answer
-from cudnn_doctor.explain.sources import CHUNK, open_sources
+from cudnn_doctor.diagnose import InputError, answer
+from cudnn_doctor.logs.sources import CHUNK, open_sources
 
 LINE = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
 TEXT = f"first\n{LINE}last line\n".encode()
@@ -175,7 +175,7 @@ def test_file_without_permission_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("cudnn_doctor.explain.sources.os.open", refuse)
+    monkeypatch.setattr("cudnn_doctor.logs.sources.os.open", refuse)
     with pytest.raises(InputError, match="cannot be read: Permission denied"):
         read(str(file))
 
@@ -222,7 +222,7 @@ def test_pipe_without_a_writer_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT), TEXT.decode().encode("utf-16")])
 def test_standard_input(data: bytes) -> None:
-    code = "from cudnn_doctor.explain import answer; print(answer(['-'])['causes'][0]['evidence'][0]['line'])"
+    code = "from cudnn_doctor.diagnose import answer; print(answer(['-'])['causes'][0]['evidence'][0]['line'])"
     done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True, timeout=60)
     assert done.stdout == b"2\n"
 
@@ -231,7 +231,7 @@ def test_zip_from_a_pipe() -> None:
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("a.log", TEXT)
-    code = "from cudnn_doctor.explain import answer; print(answer(['-'])['sources'])"
+    code = "from cudnn_doctor.diagnose import answer; print(answer(['-'])['sources'])"
     done = subprocess.run(
         [sys.executable, "-c", code], input=whole.getvalue(), capture_output=True, check=True, timeout=60
     )

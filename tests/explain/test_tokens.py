@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.explain import tokens as tokens_module
-from cudnn_doctor.explain.document import Document, build
-from cudnn_doctor.explain.facts import extract
-from cudnn_doctor.explain.knowledge import load
-from cudnn_doctor.explain.scan import Raw
-from cudnn_doctor.explain.signatures import Signature, find
-from cudnn_doctor.explain.tokenset import Tokens
+from cudnn_doctor.logs import observe as tokens_module
+from cudnn_doctor.logs.document import Document, build
+from cudnn_doctor.logs.patterns import load
+from cudnn_doctor.logs.scan import Raw
+from cudnn_doctor.logs.signatures import Signature, find
+from cudnn_doctor.logs.stated import extract
+from cudnn_doctor.model.observations import Tokens
 
 
 def derive(text: str) -> Tokens:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.explain.clean import clean
-from cudnn_doctor.explain.compare import dotted
-from cudnn_doctor.explain.document import WRAPPED, build, is_log
-from cudnn_doctor.explain.scan import Raw
-from cudnn_doctor.explain.signatures import Event, Signature, find, form
-from cudnn_doctor.explain.tokens import status_of
 from cudnn_doctor.knowledge.load import knowledge
+from cudnn_doctor.logs.clean import clean
+from cudnn_doctor.logs.compare import dotted
+from cudnn_doctor.logs.document import WRAPPED, build, is_log
+from cudnn_doctor.logs.observe import status_of
+from cudnn_doctor.logs.scan import Raw
+from cudnn_doctor.logs.signatures import Event, Signature, find, form
 
 ENTRIES: list[dict[str, Any]] = knowledge("signatures")
 # A sentence before the example, so that the break comes where lines are long enough to be broken.

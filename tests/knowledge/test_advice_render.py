@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from cudnn_doctor.knowledge.advice import Answer, answer
-from cudnn_doctor.knowledge.matrix import load_matrix
+from cudnn_doctor.matrix.answer import Answer, answer
+from cudnn_doctor.matrix.tables import load_matrix
 from cudnn_doctor.render.matrix import render_matrix
 
 MATRIX = load_matrix()

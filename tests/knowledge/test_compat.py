@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudnn_doctor.knowledge.compat import (
+from cudnn_doctor.matrix.compat import (
     built_cudnn,
     cautions,
     cudnn_for_cuda,
@@ -19,8 +19,8 @@ from cudnn_doctor.knowledge.compat import (
     service,
     wheel_for_gpu,
 )
-from cudnn_doctor.knowledge.matrix import load_matrix
-from cudnn_doctor.knowledge.versions import capability, numbers
+from cudnn_doctor.matrix.tables import load_matrix
+from cudnn_doctor.model.versions import capability, numbers
 
 MATRIX = load_matrix()
 

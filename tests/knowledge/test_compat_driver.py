@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudnn_doctor.knowledge.compat import driver_for_cuda, driver_for_gpu
-from cudnn_doctor.knowledge.matrix import load_matrix
-from cudnn_doctor.knowledge.versions import numbers
+from cudnn_doctor.matrix.compat import driver_for_cuda, driver_for_gpu
+from cudnn_doctor.matrix.tables import load_matrix
+from cudnn_doctor.model.versions import numbers
 
 MATRIX = load_matrix()
 

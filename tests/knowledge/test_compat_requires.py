@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from cudnn_doctor.knowledge.compat import declared_range, satisfies
-from cudnn_doctor.knowledge.requires import specifier_for
+from cudnn_doctor.matrix.compat import declared_range, satisfies
+from cudnn_doctor.matrix.requires import specifier_for
 
 FULL = st.lists(st.integers(0, 12), min_size=4, max_size=4).map(lambda p: ".".join(map(str, p)))
 LIMIT = st.lists(st.integers(0, 12), min_size=1, max_size=4).map(lambda p: ".".join(map(str, p)))

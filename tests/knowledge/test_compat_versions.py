@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudnn_doctor.knowledge import versions as v
+from cudnn_doctor.model import versions as v
 
 PARTS = st.lists(st.integers(0, 9999), min_size=1, max_size=4)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.knowledge import matrix as matrix_module
-from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix, matrix_file
-from cudnn_doctor.knowledge.matrix_rows import TABLES, TensorFlowRow
-from cudnn_doctor.knowledge.versions import capability
+from cudnn_doctor.matrix import tables as matrix_module
+from cudnn_doctor.matrix.rows import TABLES, TensorFlowRow
+from cudnn_doctor.matrix.tables import MatrixError, load_matrix, matrix_file
+from cudnn_doctor.model.versions import capability
 
 MATRIX = load_matrix()
 

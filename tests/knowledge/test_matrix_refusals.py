@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.knowledge import matrix as matrix_module
 from cudnn_doctor.knowledge.load import HERE, parse_yaml
-from cudnn_doctor.knowledge.matrix import MatrixError, load_matrix, matrix_file, read
+from cudnn_doctor.matrix import tables as matrix_module
+from cudnn_doctor.matrix.tables import MatrixError, load_matrix, matrix_file, read
 
 SHIPPED = matrix_file().read_text()
 

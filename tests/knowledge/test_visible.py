@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.knowledge.visible import visible_devices
+from cudnn_doctor.model.visible_devices import visible_devices
 
 UUID = "GPU-d1fc59d2-80c8-ecc5-ce98-e545dc3e5196"
 

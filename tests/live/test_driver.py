@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.live.ask import ask_driver, init_of
 from cudnn_doctor.live.checks import live_check
-from cudnn_doctor.model import Absent, CudaInit, Known
+from cudnn_doctor.live.questions import ask_driver, init_of
+from cudnn_doctor.model.facts import Absent, CudaInit, Known
 from tests.native import build
 
 

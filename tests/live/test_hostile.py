@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from cudnn_doctor.live.ask import ask_versions
 from cudnn_doctor.live.checks import live_check
-from cudnn_doctor.model import Absent, Known, ScenarioResult
+from cudnn_doctor.live.questions import ask_versions
+from cudnn_doctor.model.facts import Absent, Known, ScenarioResult
 from tests.native import build
 
 CALLS = [

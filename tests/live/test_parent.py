@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.live import process, story
+from cudnn_doctor.live import process
+from cudnn_doctor.live import transcript as story
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model import Step
+from cudnn_doctor.model.facts import Step
 
 
 def job(*bodies: tuple[str, dict[str, Any]], **more: Any) -> Job:

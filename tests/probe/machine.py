@@ -10,7 +10,7 @@ from typing import Any
 
 import pynvml
 
-from cudnn_doctor.model import Gpu
+from cudnn_doctor.model.facts import Gpu
 from cudnn_doctor.probe.gpus import read_gpu
 from cudnn_doctor.probe.nvml import Nvml
 

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model import Patient, known
+from cudnn_doctor.model.facts import Patient, known
 
 
 def wheel(

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.live.ask import Answer
-from cudnn_doctor.model import Absent, CudnnCopy, Fate, Known, Patient
+from cudnn_doctor.live.questions import Answer
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Fate, Known, Patient
 from cudnn_doctor.probe.cudnn_copies import find_cudnn, with_answers
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.machine import link, put

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.model import (
+from cudnn_doctor.model.facts import (
     NOT_EXAMINED,
     Absent,
     CudaInit,
@@ -285,7 +285,7 @@ def test_libcuda_that_cannot_be_read_is_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"])
 def test_default_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
-    monkeypatch.setattr("cudnn_doctor.probe.onpath._machine", lambda: "x86_64")
+    monkeypatch.setattr("cudnn_doctor.probe.loader_path._machine", lambda: "x86_64")
     put(tmp_path, {f"{folder}/libcuda.so.1": elf()})
     assert [(c.path, c.found_by) for c in probe_driver(tmp_path, {}).libcuda] == [
         (f"{folder}/libcuda.so.1", "default folder")
@@ -295,7 +295,7 @@ def test_default_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder
 def test_relative_and_empty_entries_of_ld_library_path_are_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cudnn_doctor.probe.onpath._machine", lambda: "x86_64")
+    monkeypatch.setattr("cudnn_doctor.probe.loader_path._machine", lambda: "x86_64")
     here = put(tmp_path / "work", {"/libcuda.so.1": elf(), "/sub/libcuda.so.1": elf()})
     monkeypatch.chdir(here)
     found = probe_driver(Path("/"), {"LD_LIBRARY_PATH": "sub::"}).libcuda

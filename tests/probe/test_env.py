@@ -6,10 +6,10 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from cudnn_doctor.engine import Facts, Options, judge
-from cudnn_doctor.model import Finding, value_or
+from cudnn_doctor.examine import Facts, Options, judge
+from cudnn_doctor.model.facts import Finding, value_or
 from cudnn_doctor.probe import collect
-from cudnn_doctor.probe.patient import find_patient
+from cudnn_doctor.probe.target_env import find_patient
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.site import venv, wheel
 from tests.probe.test_loader import TORCH_2_11, cudnn, tensorflow, torch, winners

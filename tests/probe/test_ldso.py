@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model import SearchStep
+from cudnn_doctor.model.facts import SearchStep
 from cudnn_doctor.probe.ldcache import read_ld_cache
 from cudnn_doctor.probe.ldso import Process, System
 from tests.probe.elf_builder import library, loaded, needs_gcc, program

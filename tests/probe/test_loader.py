@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model import Absent, CudnnCopy, Framework, Known, Patient, Resolution, value_or
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Framework, Known, Patient, Resolution, value_or
 from cudnn_doctor.probe.cudnn_copies import find_cudnn
 from cudnn_doctor.probe.frameworks import probe_frameworks
 from cudnn_doctor.probe.loader import PLAIN, resolutions, resolve
 from cudnn_doctor.probe.packages import probe_packages
-from cudnn_doctor.probe.patient import find_patient
+from cudnn_doctor.probe.target_env import find_patient
 from tests.native.wheel import real_cudnn
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.site import patient, wheel

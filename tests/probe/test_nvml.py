@@ -11,7 +11,7 @@ import msgspec
 import pynvml
 import pytest
 
-from cudnn_doctor.model import Absent, Gpu, Known, NvmlStatus, known
+from cudnn_doctor.model.facts import Absent, Gpu, Known, NvmlStatus, known
 from cudnn_doctor.probe.gpus import read_gpu
 from cudnn_doctor.probe.nvml import ERRORS, Nvml, error_name
 from tests.probe.machine import FakeNvml, error, facts, h200

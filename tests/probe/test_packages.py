@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model import Absent, Known, Overwrite, Package
+from cudnn_doctor.model.facts import Absent, Known, Overwrite, Package
 from cudnn_doctor.probe.packages import (
     installed,
     probe_overwrites,

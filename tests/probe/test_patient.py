@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model import Absent, Known
-from cudnn_doctor.probe.patient import NoEnvironmentError, find_patient
+from cudnn_doctor.model.facts import Absent, Known
+from cudnn_doctor.probe.target_env import NoEnvironmentError, find_patient
 from tests.probe.site import venv
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from cudnn_doctor.exits import exit_code, judge
-from cudnn_doctor.model import CudnnCopy, Evidence, Finding, Fix, Report, Tool, known
+from cudnn_doctor.model.facts import CudnnCopy, Evidence, Finding, Fix, Report, Tool, known
+from cudnn_doctor.model.verdict import exit_code, judge
 from cudnn_doctor.rules import sample
 
 OLD = "/opt/old/lib64/libcudnn.so.9"

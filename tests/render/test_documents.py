@@ -10,8 +10,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from cudnn_doctor.exits import exit_code, judge
-from cudnn_doctor.model import Finding, Report
+from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.verdict import exit_code, judge
 from cudnn_doctor.render import render
 from cudnn_doctor.rules import all_rules
 from tests.render.build import FINDINGS, healthy, report

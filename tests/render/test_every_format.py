@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.exits import exit_code, judge
-from cudnn_doctor.model import Evidence, Finding, Fix, Report, Severity
-from cudnn_doctor.redact import Identity, redact
+from cudnn_doctor.model.facts import Evidence, Finding, Fix, Report, Severity
+from cudnn_doctor.model.verdict import exit_code, judge
+from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.schemas import path_of
 from tests.render.build import report

@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from cudnn_doctor.explain import answer, explain
+from cudnn_doctor.diagnose import answer, explain
 from cudnn_doctor.render.clean import cells
 from cudnn_doctor.render.explain import render
 

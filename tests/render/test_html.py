@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from cudnn_doctor.explain import types as explain
-from cudnn_doctor.model import (
+from cudnn_doctor.model import explanation as explain
+from cudnn_doctor.model.facts import (
     Absent,
     Evidence,
     Fate,

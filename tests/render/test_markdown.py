@@ -9,9 +9,9 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from cudnn_doctor.model import Evidence, Finding, Fix
+from cudnn_doctor.model.facts import Evidence, Finding, Fix
 from cudnn_doctor.render.markdown import LIMIT, render_markdown
-from cudnn_doctor.render.md import block, code, text
+from cudnn_doctor.render.markdown_parts import block, code, text
 from tests.render.build import FINDINGS, report
 
 PARSER = MarkdownIt("gfm-like", {"linkify": False})

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from cudnn_doctor.engine import Facts, Options, judge, load
-from cudnn_doctor.model import Report, decode
-from cudnn_doctor.redact import Identity, redact
+from cudnn_doctor.examine import Facts, Options, judge, load
+from cudnn_doctor.model.facts import Report, decode
+from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.render.markdown import LIMIT
 from cudnn_doctor.schemas import path_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cudnn_doctor.model import Fate, ScenarioResult, Step
+from cudnn_doctor.model.facts import Fate, ScenarioResult, Step
+from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.render.reproduce import progress_line, render_list, render_reproduction
 from cudnn_doctor.reproduce.compare import judged
 from cudnn_doctor.reproduce.report import report
-from cudnn_doctor.reproduce.types import Copy, Device, Reproduction
 from cudnn_doctor.scenarios import scenarios
 
 NINE, EIGHT = "/a/libcudnn.so.9", "/b/libcudnn.so.8"

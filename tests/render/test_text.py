@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from cudnn_doctor.model import NOT_EXAMINED, Absent, Fate, Finding, known
+from cudnn_doctor.model.facts import NOT_EXAMINED, Absent, Fate, Finding, known
 from cudnn_doctor.render.clean import cells
 from cudnn_doctor.render.text import render_text
 from cudnn_doctor.rules import sample

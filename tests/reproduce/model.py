@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cudnn_doctor.model import Fate, ScenarioResult, Step, known
+from cudnn_doctor.model.facts import Fate, ScenarioResult, Step, known
+from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.run import run_states
-from cudnn_doctor.reproduce.types import Copy, Device, Request
 from tests.native import build
 
 NOBODY = known((), "test")

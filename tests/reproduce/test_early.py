@@ -8,9 +8,9 @@ import time
 import pytest
 
 from cudnn_doctor.live import process
-from cudnn_doctor.reproduce.early import EarlyStates
+from cudnn_doctor.model.reproduction import Request
+from cudnn_doctor.reproduce.prestart import EarlyStates
 from cudnn_doctor.reproduce.run import run_states
-from cudnn_doctor.reproduce.types import Request
 from tests.live.test_parent import children_of_this_process
 from tests.native import build
 from tests.reproduce import model

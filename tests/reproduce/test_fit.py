@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.explain.types import Cause, Evidence, Explanation, Facts
-from cudnn_doctor.model import Fate, Step
+from cudnn_doctor.model.explanation import Cause, Evidence, Explanation, Facts
+from cudnn_doctor.model.facts import Fate, Step
+from cudnn_doctor.model.reproduction import Reproduction
 from cudnn_doctor.render.reproduce import render_reproduction
-from cudnn_doctor.reproduce.fit import states_for, with_agreements
+from cudnn_doctor.reproduce.match_log import states_for, with_agreements
 from cudnn_doctor.reproduce.report import report
-from cudnn_doctor.reproduce.types import Reproduction
 from tests.reproduce.model import copy, device, result
 
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from cudnn_doctor.model import ScenarioResult, Step, known
+from cudnn_doctor.model.facts import ScenarioResult, Step, known
+from cudnn_doctor.model.reproduction import Reproduction
 from cudnn_doctor.reproduce.report import report
-from cudnn_doctor.reproduce.types import Reproduction
 from cudnn_doctor.scenarios import scenarios
 from tests.native import build
 from tests.reproduce import model
@@ -142,8 +142,8 @@ def test_every_step_of_a_state_has_a_name() -> None:
 
 def test_progress_counts_states() -> None:
     heard: list[tuple[int, int, str]] = []
+    from cudnn_doctor.model.reproduction import Request
     from cudnn_doctor.reproduce.run import run_states
-    from cudnn_doctor.reproduce.types import Request
 
     wanted = Request(states=("valid-stream", "null-handle", "garbage-stream"))
     run_states(wanted, [model.copy()], [model.device()], known(False, "test"), {}, lambda *h: heard.append(h))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.live.mask import only
-from cudnn_doctor.model import Absent, GpuProcess, Known, known
+from cudnn_doctor.live.one_device import only
+from cudnn_doctor.model.facts import Absent, GpuProcess, Known, known
+from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.plan import Plan, UnknownStateError, make_plan, without
-from cudnn_doctor.reproduce.types import Copy, Device, Request
 from cudnn_doctor.scenarios import scenarios
 
 NINE = Copy(path="/a/libcudnn.so.9", major=9, version="9.19.0", other="/b")

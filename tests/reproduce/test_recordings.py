@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.model import ScenarioResult
+from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.reproduce.compare import judged
 from cudnn_doctor.reproduce.report import report
-from cudnn_doctor.reproduce.types import Copy, Device, Reproduction
 from cudnn_doctor.scenarios import scenarios
 
 FOLDER = Path(__file__).parents[1] / "recordings" / "reproduce"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor.model import Absent, CudnnCopy, Framework, Overwrite, Resolution, known
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Framework, Overwrite, Resolution, known
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, SITE, another_copy, sample, search, snapshot, with_searches
 from tests.rules import judge, only

@@ -6,16 +6,7 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.model import (
-    Absent,
-    CudaInit,
-    DeviceNode,
-    Known,
-    LibcudaCopy,
-    NvmlStatus,
-    PciDevice,
-    known,
-)
+from cudnn_doctor.model.facts import Absent, CudaInit, DeviceNode, Known, LibcudaCopy, NvmlStatus, PciDevice, known
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, NO_DEVICE, sample

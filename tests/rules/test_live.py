@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cudnn_doctor.live.checks import live_check
-from cudnn_doctor.model import CudaLibrary, Fate, ScenarioResult, Step, known
+from cudnn_doctor.model.facts import CudaLibrary, Fate, ScenarioResult, Step, known
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import live, live_steps, sample
 from tests.native import build

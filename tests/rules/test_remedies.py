@@ -14,14 +14,14 @@ import msgspec
 import pytest
 import typer
 
-from cudnn_doctor import exits
-from cudnn_doctor.cli import app
-from cudnn_doctor.model import Absent, CudnnCopy, Finding, Fix, Known, known
+from cudnn_doctor.commands.app import app
+from cudnn_doctor.model import verdict as exits
+from cudnn_doctor.model.facts import Absent, CudnnCopy, Finding, Fix, Known, known
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, with_folder, without_folders
 from cudnn_doctor.rules.sample import SITE, another_copy, sample
-from cudnn_doctor.select import select_rules
+from cudnn_doctor.rules.selection import select_rules
 
 RULES = all_rules()
 T = "test"

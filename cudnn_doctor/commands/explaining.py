@@ -1,0 +1,54 @@
+"""The whole of `explain`: a code or logs in, text in the wanted form out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from cudnn_doctor.model.facts import Snapshot
+
+    Form = Literal["text", "json", "markdown"]
+
+
+def answer(
+    what: Sequence[str],
+    form: Form,
+    *,
+    separate: bool = False,
+    snapshot: Snapshot | None = None,
+    timeout: float = 60.0,
+    width: int = 100,
+    color: bool = False,
+    encoding: str = "utf-8",
+) -> str:
+    """What is known of a code, where `what` is one and no file of that name exists; else what the logs tell.
+
+    Raises:
+        ValueError: a code that nobody knows, or a source that cannot be read.
+    """
+    if len(what) == 1 and what[0] != "-" and not os.path.lexists(what[0]):
+        from cudnn_doctor.diagnose.codes import explain_code, is_code
+
+        if is_code(what[0]):
+            found = explain_code(what[0])
+            if form == "json":
+                from cudnn_doctor.model.facts import encode
+
+                return encode(found).decode()
+            from cudnn_doctor.render.code_answer import render_code
+
+            return render_code(found, width=width, color=color and form == "text", encoding=encoding)
+    from cudnn_doctor import diagnose as explain
+    from cudnn_doctor.render.explain import render
+
+    cases = [[w] for w in what] if separate else [list(what)]
+    answers = [explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
+    if separate and form == "json":
+        import json
+
+        return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
+    return "\n".join(render(a, form, width=width, color=color, encoding=encoding) for a in answers)

@@ -1,0 +1,113 @@
+"""`report`: everything about a case in one document. Joins what the other commands find out, then redacts all of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from time import monotonic
+
+from cudnn_doctor import examine as engine
+from cudnn_doctor.commands import live_tests as deeper
+from cudnn_doctor.commands.files import Attachment
+from cudnn_doctor.model.explanation import Explanation
+from cudnn_doctor.model.facts import Base, Report
+from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
+
+SECONDS = 60.0  # for unpacking a log
+LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 0.3 s for each MiB
+
+
+class Request(Base, frozen=True, kw_only=True):
+    """What the user wants in the document."""
+
+    options: engine.Options
+    replay: str | None = None
+    logs: tuple[Path, ...] = ()
+    states: bool = False
+    engines: bool = False
+    redact: bool = True
+
+
+class Ticket(Base, frozen=True, kw_only=True):
+    """The document's parts, redacted unless the user declined it."""
+
+    report: Report
+    explanation: Explanation | None
+    logs: tuple[Attachment, ...]
+    redactions: tuple[Redaction, ...]
+
+
+def make(request: Request, environ: Mapping[str, str], today: date, progress: Callable[[str], None]) -> Ticket:
+    """Examines, explains and redacts.
+
+    Raises:
+        UsageError: as `engine.gather`, `engine.load`, `engine.bench` and `engine.judge`.
+        OSError, InputError: a log that cannot be read.
+    """
+    progress("examining this machine" if request.replay is None else "judging the recording")
+    facts = engine.facts(request.options, environ, request.replay)
+    report = engine.judge(facts, request.options, today)
+    report = deeper.add(
+        report, request.options, environ, progress,
+        states=request.states, engines=request.engines, replayed=request.replay is not None,
+    )  # fmt: skip
+    logs = tuple(end for p in request.logs for end in _ends(p))
+    explanation = None
+    if request.logs:
+        from cudnn_doctor.diagnose import explain
+
+        progress("reading the logs")
+        explanation = explain(request.logs, snapshot=facts.snapshot)
+    if not request.redact:
+        return Ticket(report=marked(report, None), explanation=explanation, logs=logs, redactions=())
+    progress("redacting")
+    redactor = Redactor(this_machine(environ))
+    for document in (report, explanation):
+        if document is not None:
+            redactor.learn(document)
+    for log in logs:
+        redactor.learn(log.text)
+    clean = redactor.struct(report)
+    told = redactor.struct(explanation) if explanation is not None else None
+    logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.log(a.text)) for a in logs)
+    return Ticket(
+        report=marked(clean, redactor.redactions), explanation=told, logs=logs, redactions=redactor.redactions
+    )
+
+
+def _ends(path: Path) -> Iterator[Attachment]:
+    """The end of a log as text, whatever it is packed and written in: of bytes that are no text no pattern would know
+    what to replace. A zip gives one for each file in it.
+
+    Raises:
+        OSError: a pipe or a device.
+        InputError: it cannot be read.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(f"--log {path} is a pipe or a device: write it to a file first, a log is read twice.")
+    from cudnn_doctor.logs.sources import open_sources
+
+    for stream in open_sources([str(path)], monotonic() + SECONDS, []):
+        if stream.again:  # a plain file
+            with path.open("rb") as f:
+                size = os.fstat(f.fileno()).st_size  # 0 in /proc
+                f.seek(max(0, size - LOG_LIMIT))
+                end = f.read(LOG_LIMIT)
+        else:
+            size, end = 0, b""
+            for piece in stream.pieces:
+                size += len(piece)
+                end = (end + piece)[-LOG_LIMIT:]
+        name = Path(stream.name)  # what was packed is not any more
+        name = name.with_suffix("") if name.suffix in (".gz", ".xz", ".bz2", ".zst") else name
+        yield Attachment(name=name.name, text=_whole_lines(end.decode("utf-8", "replace"), size))
+
+
+def _whole_lines(text: str, size: int) -> str:
+    """From the beginning of a line: half a line might be half a secret, and no pattern knows it."""
+    if size <= LOG_LIMIT:
+        return text
+    kept = text.partition("\n")[2]
+    return f"[... the first {size - len(kept.encode())} bytes are left out ...]\n{kept}"

@@ -1,0 +1,48 @@
+"""A stated value, and a line as the fact patterns see it."""
+
+from __future__ import annotations
+
+from cudnn_doctor.logs.regex import rx
+
+
+class Stated:
+    """A value in the text's words (lower case) and the index of its line."""
+
+    __slots__ = ("line", "value")
+
+    def __init__(self, value: str, line: int) -> None:
+        self.value = value
+        self.line = line
+
+
+class FactLine:
+    """A lower-case line, with what belongs before it (a heading, a table's header)."""
+
+    __slots__ = ("log", "place", "text")
+
+    def __init__(self, place: int, text: str, log: bool) -> None:
+        self.place = place  # index of the line in the document
+        self.text = text
+        self.log = log
+
+
+# Words before a version that make it a wish, a demand or a rule instead of a statement.
+NOT_STATED = (
+    r"cuda capability|compute capability|(?:requires?(?!ment already)|needs?|need|wants?|expects?|asks? for"
+    r"|downloading|download|supports?(?: cuda)?"
+    r"|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"
+    r"|\bor (?:go|switch|change|downgrade|upgrade|move) (?:back )?to"
+    r"|\b(?:do|should|must|shall) (?:i|we) (?:\w+ ){0,3}(?:go|switch|change|downgrade|upgrade|move|install|use|try)"
+    r"|instead of|which has|works with|recommends?|should (?:be|use)|documentation|latest is|minimum)[^.;,|]{0,28}$"
+)
+
+
+_FROM = r"(?:updat|upgrad|mov|migrat|switch|went)\w* (?:(?!back|down)[\w-]+ ){0,3}from "
+_TO = r" (?:in)?to (?:[a-z]+[ -]?){0,2}?v?(\d[\d.]*\d)"
+
+
+def upgraded(text: str, start: int, at: int, value: str) -> str:
+    """The value stated at `at`, or in "updated from 1.7.1 to 1.8.0" the one it was changed to. Going back is another
+    matter: what was given up is what failed."""
+    to = text.startswith((" to ", " into "), at + len(value)) and rx(_TO).match(text, at + len(value))
+    return to[1] if to and rx(_FROM).search(text[max(0, start - 48) : at]) else value

@@ -1,0 +1,1 @@
+"""The compatibility matrix: rows, what fits with what, questions and their answers."""

@@ -1,0 +1,1 @@
+"""What leaves this machine without names, addresses and secrets."""
