@@ -13,22 +13,10 @@ import msgspec
 
 from cudnn_doctor import __version__
 from cudnn_doctor.model import verdict as exits
-from cudnn_doctor.model.facts import (
-    Absent,
-    Base,
-    CudaInit,
-    Fact,
-    Owner,
-    Patient,
-    ProbeFailure,
-    Report,
-    ScenarioResult,
-    Severity,
-    Snapshot,
-    SnapshotFile,
-    Tool,
-    decode,
-)
+from cudnn_doctor.model.base import Absent, Base, Fact, decode
+from cudnn_doctor.model.facts import CudaInit, Patient, ProbeFailure, Snapshot
+from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.report import Owner, Report, Severity, SnapshotFile, Tool
 
 if TYPE_CHECKING:
     from datetime import date

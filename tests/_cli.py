@@ -19,7 +19,10 @@ import cudnn_doctor
 from cudnn_doctor import examine as engine
 from cudnn_doctor.commands.app import app
 from cudnn_doctor.examine import Facts, Options
-from cudnn_doctor.model.facts import Absent, Fate, ProbeFailure, Report, SnapshotFile, Tool, Xid, decode, encode, known
+from cudnn_doctor.model.base import Absent, decode, encode, known
+from cudnn_doctor.model.facts import ProbeFailure, Xid
+from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.report import Report, SnapshotFile, Tool
 from cudnn_doctor.rules import sample
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import EX

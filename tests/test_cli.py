@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent
+from cudnn_doctor.model.base import Absent
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.sample import sample
 from tests import _cli

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Known
+from cudnn_doctor.model.base import Known
 from cudnn_doctor.rules.sample import sample
 from tests import _cli
 from tests._cli import call, complaint, run, save

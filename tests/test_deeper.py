@@ -10,7 +10,7 @@ import pytest
 
 from cudnn_doctor import examine as engine
 from cudnn_doctor.commands import live_tests as deeper
-from cudnn_doctor.model.facts import Report
+from cudnn_doctor.model.report import Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.html import render_html
 from cudnn_doctor.render.markdown import render_markdown

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from cudnn_doctor import examine as engine
 from cudnn_doctor.examine import REQUIREMENTS, Facts, Options, UsageError
 from cudnn_doctor.model import verdict as exits
-from cudnn_doctor.model.facts import Finding, Owner, Report, Severity, SnapshotFile, decode, encode
+from cudnn_doctor.model.base import decode, encode
+from cudnn_doctor.model.report import Finding, Owner, Report, Severity, SnapshotFile
 from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.rules import all_rules

@@ -15,7 +15,7 @@ import pytest
 from cudnn_doctor import examine as engine
 from cudnn_doctor.examine import Facts, Options, UsageError
 from cudnn_doctor.live import choose
-from cudnn_doctor.model.facts import Absent, Known
+from cudnn_doctor.model.base import Absent, Known
 from cudnn_doctor.probe import kernel_log, packages
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.rules.sample import sample

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cudnn_doctor.model import verdict as exits
-from cudnn_doctor.model.facts import Finding, Severity, Status
+from cudnn_doctor.model.report import Finding, Severity, Status
 
 
 def finding(status: Status, severity: Severity = "error", code: str = "CD101") -> Finding:

@@ -11,7 +11,8 @@ import pytest
 
 from cudnn_doctor.examine import Options, UsageError, gather
 from cudnn_doctor.live import choose, process
-from cudnn_doctor.model.facts import Absent, CudaInit, Known
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.facts import CudaInit
 from tests.live.test_parent import children_of_this_process
 from tests.native import build
 

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.model.facts import Evidence, Finding, GpuProcess, Report, Xid, decode, encode, known
+from cudnn_doctor.model.base import decode, encode, known
+from cudnn_doctor.model.facts import GpuProcess, Xid
+from cudnn_doctor.model.report import Evidence, Finding, Report
 from cudnn_doctor.redact.redactor import Identity, Redaction, Redactor, marked, redact, this_machine
 from cudnn_doctor.rules import all_rules, sample
 from cudnn_doctor.rules.base import Case

@@ -16,7 +16,8 @@ from zipfile import ZipFile
 import pytest
 
 from cudnn_doctor.commands.files import Attachment, document, form_of, write, write_report
-from cudnn_doctor.model.facts import Report, decode
+from cudnn_doctor.model.base import decode
+from cudnn_doctor.model.report import Report
 from tests.render.build import report
 from tests.render.test_html import explanation
 

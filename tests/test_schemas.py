@@ -7,7 +7,8 @@ import json
 import jsonschema
 import pytest
 
-from cudnn_doctor.model.facts import SnapshotFile, Tool, encode
+from cudnn_doctor.model.base import encode
+from cudnn_doctor.model.report import SnapshotFile, Tool
 from cudnn_doctor.render.json_ import render_json
 from cudnn_doctor.rules import sample
 from cudnn_doctor.schemas import DOCUMENTS, made_from_types, path_of

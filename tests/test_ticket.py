@@ -21,7 +21,9 @@ from cudnn_doctor.commands import files as report_file
 from cudnn_doctor.commands import ticket
 from cudnn_doctor.commands.app import app
 from cudnn_doctor.examine import Options
-from cudnn_doctor.model.facts import Fate, Report, decode, known, value_or
+from cudnn_doctor.model.base import decode, known, value_or
+from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.report import Report
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import live_check, sample
 from cudnn_doctor.schemas import path_of

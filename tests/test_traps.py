@@ -21,7 +21,9 @@ import pytest
 from cudnn_doctor import examine as engine
 from cudnn_doctor.examine import Facts, Options
 from cudnn_doctor.live.choose import devices_to_check
-from cudnn_doctor.model.facts import Absent, CudaInit, Finding, Report, Snapshot, known, value_or
+from cudnn_doctor.model.base import Absent, known, value_or
+from cudnn_doctor.model.facts import CudaInit, Snapshot
+from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.probe import collect
 from cudnn_doctor.probe.target_env import find_patient
 from cudnn_doctor.rules.base import Case

@@ -157,7 +157,7 @@ def snapshot(
     def work() -> int:
         ready(output, force)
         from cudnn_doctor import examine as engine
-        from cudnn_doctor.model.facts import encode
+        from cudnn_doctor.model.base import encode
 
         document = engine.snapshot_file(engine.facts(options, os.environ, None))
         if not no_redact:

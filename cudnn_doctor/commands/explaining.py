@@ -36,7 +36,7 @@ def answer(
         if is_code(what[0]):
             found = explain_code(what[0])
             if form == "json":
-                from cudnn_doctor.model.facts import encode
+                from cudnn_doctor.model.base import encode
 
                 return encode(found).decode()
             from cudnn_doctor.render.code_answer import render_code

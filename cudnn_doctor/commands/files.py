@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.base import Base
 
 if TYPE_CHECKING:
     from cudnn_doctor.model.explanation import Explanation
-    from cudnn_doctor.model.facts import Report
+    from cudnn_doctor.model.report import Report
 
 Form = Literal["html", "md", "json", "zip"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -166,7 +166,7 @@ def document(
     if explanation is not None:  # beside the report's own fields; whoever replays it reads over it
         from msgspec import to_builtins
 
-        from cudnn_doctor.model.facts import encode
+        from cudnn_doctor.model.base import encode
 
         return encode({**to_builtins(report), "explanation": to_builtins(explanation)})
     from cudnn_doctor.render.json_ import render_json
@@ -181,7 +181,7 @@ def _archive(report: Report, explanation: Explanation | None, logs: tuple[Attach
     from io import BytesIO
     from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-    from cudnn_doctor.model.facts import encode
+    from cudnn_doctor.model.base import encode
 
     files = {f"report.{form}": document(form, report, explanation=explanation) for form in FORMS if form != "zip"}
     about = {

@@ -70,7 +70,7 @@ def reproduce(
         with Progress() as bar:
             document = reproduce_here(wanted, patient, os.environ, lambda *p: bar.show(progress_line(*p)))
         if fmt == "json":
-            from cudnn_doctor.model.facts import encode
+            from cudnn_doctor.model.base import encode
 
             emit(encode(document).decode(), output, force, form="json")
         else:
@@ -127,7 +127,7 @@ def engines(
         with Progress() as bar:
             report = examine(wanted, lambda p: bar.show(progress_line(p)))
         if fmt == "json":
-            from cudnn_doctor.model.facts import encode
+            from cudnn_doctor.model.base import encode
 
             emit(encode(report).decode(), output, force, form="json")
         else:

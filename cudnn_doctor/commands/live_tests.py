@@ -8,7 +8,7 @@ import msgspec
 
 from cudnn_doctor import examine as engine
 from cudnn_doctor.model import verdict as exits
-from cudnn_doctor.model.facts import Finding, Report, Verdict
+from cudnn_doctor.model.report import Finding, Report, Verdict
 
 
 def add(

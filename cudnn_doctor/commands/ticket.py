@@ -11,8 +11,9 @@ from time import monotonic
 from cudnn_doctor import examine as engine
 from cudnn_doctor.commands import live_tests as deeper
 from cudnn_doctor.commands.files import Attachment
+from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.explanation import Explanation
-from cudnn_doctor.model.facts import Base, Report
+from cudnn_doctor.model.report import Report
 from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
 
 SECONDS = 60.0  # for unpacking a log

@@ -20,7 +20,8 @@ from cudnn_doctor.knowledge.status import (
     cudnn_statuses_named,
     sources,
 )
-from cudnn_doctor.model.facts import Base, Fix
+from cudnn_doctor.model.base import Base
+from cudnn_doctor.model.report import Fix
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import STREAM_MISMATCH, Expected, OneOf
 

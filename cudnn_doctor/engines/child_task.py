@@ -36,8 +36,8 @@ from cudnn_doctor.engines.plans import (
 from cudnn_doctor.engines.problems import Problem
 from cudnn_doctor.engines.verdicts import capture_alarm
 from cudnn_doctor.live.wire import Answer, StopTask, Wire
+from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.engines import CaptureSeen, CloneSeen, DestroyedSeen, HeldSeen, ThreadsSeen
-from cudnn_doctor.model.facts import Base
 from cudnn_doctor.native.backend_enums import HeurMode
 from cudnn_doctor.native.cudnn import SUCCESS, Cudnn, dotted
 from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor, BackendError, close_all, heuristics

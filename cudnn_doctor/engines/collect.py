@@ -13,7 +13,7 @@ from cudnn_doctor.engines.problems import Problem
 from cudnn_doctor.engines.verdicts import engine_row
 from cudnn_doctor.live.parent import TaskOutcome
 from cudnn_doctor.model.engines import PlanSeen, ProblemReport, Refusal
-from cudnn_doctor.model.facts import Fate, Step
+from cudnn_doctor.model.live import Fate, Step
 
 TESTS = ("capture", "capture_control", "held", "held_control", "destroyed", "threads", "clone")
 MOST_RESTARTS = 12

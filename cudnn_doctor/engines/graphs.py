@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, Literal
 
 from cudnn_doctor.engines.problems import ATTENTION_SHAPES, CONV_SHAPES, MATMUL_SHAPES, SIZE, Problem
-from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.base import Base
 from cudnn_doctor.native.backend_enums import Attr, ConvolutionMode, DataType, Descriptor, Pointwise, Reduce, Type
 from cudnn_doctor.native.cudnn_backend import Backend, BackendDescriptor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.base import Base
 
 Operation = Literal[
     "conv-forward", "conv-backward-data", "conv-backward-filter", "conv-bias-relu", "matmul", "attention"

@@ -18,7 +18,7 @@ from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
 from cudnn_doctor.model import verdict as exits
 from cudnn_doctor.model.engines import EngineOptions, EngineProgress, EnginesReport, PlanSeen, ProblemReport, Totals
-from cudnn_doctor.model.facts import Tool
+from cudnn_doctor.model.report import Tool
 
 BODY = "cudnn_doctor.engines.child_task:examine"
 MOST_CHILDREN = 8  # contexts are made one after the other by the driver, and each takes device memory

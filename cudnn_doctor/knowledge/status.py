@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.base import Base
 
 OLD_MAJORS = (5, 6, 7, 8)  # one table for all of them
 

@@ -12,7 +12,7 @@ from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, Task, run_jobs
 from cudnn_doctor.live.process import Child
 from cudnn_doctor.live.results import scenario_results
-from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult
 
 BODY = "cudnn_doctor.scenarios.live_check:run"
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model.facts import CudnnCopy, Known, Resolution, value_or
+from cudnn_doctor.model.base import Known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Resolution
 from cudnn_doctor.model.visible_devices import visible_devices
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import msgspec
 from cudnn_doctor.live.output import Capped, split_traceback
 from cudnn_doctor.live.transcript import Job, JobOutcome, Story, not_started
 from cudnn_doctor.live.wire import LOST_CHANNEL
-from cudnn_doctor.model.facts import Fate
+from cudnn_doctor.model.live import Fate
 
 if TYPE_CHECKING:
     import selectors

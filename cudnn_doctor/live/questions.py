@@ -6,18 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model.facts import (
-    Absent,
-    AbsentReason,
-    Base,
-    CudaInit,
-    Fact,
-    Fate,
-    Known,
-    ScenarioResult,
-    Step,
-    known,
-)
+from cudnn_doctor.model.base import Absent, AbsentReason, Base, Fact, Known, known
+from cudnn_doctor.model.facts import CudaInit
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.native.cuda import LIBCUDA
 from cudnn_doctor.native.cudnn import cuda_dotted, dotted
 

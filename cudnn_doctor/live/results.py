@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cudnn_doctor.live.parent import JobOutcome, TaskOutcome
-from cudnn_doctor.model.facts import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.native.cudnn import dotted
 
 UNNAMED = ("", "CUDNN_UNKNOWN_STATUS")

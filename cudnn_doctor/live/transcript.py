@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from cudnn_doctor.live.output import clean
-from cudnn_doctor.model.facts import Base, Fate, Step
+from cudnn_doctor.model.base import Base
+from cudnn_doctor.model.live import Fate, Step
 
 LINE_LIMIT = 1 << 20  # bytes of one result line
 RESULT_LIMIT = 16 << 20  # bytes of all result lines of a child

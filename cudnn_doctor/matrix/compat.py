@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from cudnn_doctor.matrix.compat_driver import driver_for_cuda, driver_for_gpu
 from cudnn_doctor.matrix.judgement import Judgement, JudgementVerdict, judged, undecided
 from cudnn_doctor.matrix.requires import declared_range, satisfies
-from cudnn_doctor.model.facts import Severity
+from cudnn_doctor.model.report import Severity
 from cudnn_doctor.model.versions import below, capability, in_ranges, minor, numbers, padded, within
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cudnn_doctor.model.facts import Severity
+from cudnn_doctor.model.report import Severity
 
 if TYPE_CHECKING:
     from cudnn_doctor.matrix.rows import Confidence, Row

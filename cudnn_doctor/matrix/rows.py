@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from cudnn_doctor.model.facts import Severity
+from cudnn_doctor.model.report import Severity
 
 Confidence = Literal["A", "B", "C"]
 System = Literal["linux", "windows"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cudnn_doctor.model.facts import Base, Tool, Verdict
+from cudnn_doctor.model.base import Base
+from cudnn_doctor.model.report import Tool, Verdict
 
 
 class EngineOptions(Base, frozen=True, kw_only=True):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cudnn_doctor.model.facts import NOT_EXAMINED, Base, Fact, Finding, GpuProcess, ScenarioResult, Tool, Verdict
+from cudnn_doctor.model.base import NOT_EXAMINED, Base, Fact
+from cudnn_doctor.model.facts import GpuProcess
+from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.report import Finding, Tool, Verdict
 
 
 class Request(Base, frozen=True, kw_only=True):

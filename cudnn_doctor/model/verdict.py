@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from cudnn_doctor.model.facts import Finding, Severity, Verdict
+from cudnn_doctor.model.report import Finding, Severity, Verdict
 
 OK, PROBLEM, NO_VERDICT = 0, 1, 2
 RANK: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from cudnn_doctor.model.base import Absent, Base, Fact, blank
 from cudnn_doctor.model.facts import (
-    Absent,
-    Base,
     Cuda,
     CudnnCopy,
     Driver,
-    Fact,
     Framework,
     Host,
     Overwrite,
@@ -21,7 +19,6 @@ from cudnn_doctor.model.facts import (
     ProbeFailure,
     Resolution,
     Snapshot,
-    blank,
 )
 
 T = TypeVar("T")

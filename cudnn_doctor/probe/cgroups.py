@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from cudnn_doctor.model.facts import Absent, Base, Known, known
+from cudnn_doctor.model.base import Absent, Base, Known, known
 from cudnn_doctor.probe.root_files import ROOT, at, linux_fact, read
 
 UNLIMITED = -1

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, Cuda, CudaLibrary, Fact, Package, Patient, Toolkit, known
+from cudnn_doctor.model.base import Absent, Fact, known
+from cudnn_doctor.model.facts import Cuda, CudaLibrary, Package, Patient, Toolkit
 from cudnn_doctor.probe.packages import installed, probe_packages
 from cudnn_doctor.probe.search_dirs import library_folders, toolkit_roots
 

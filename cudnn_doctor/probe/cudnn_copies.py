@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Fact, Framework, Known, Package, Patient, SubLibrary, known
+from cudnn_doctor.model.base import Absent, Fact, Known, known
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, Patient, SubLibrary
 from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_section
 from cudnn_doctor.probe.ownership import Owner, owner_of
 from cudnn_doctor.probe.packages import installed, probe_packages

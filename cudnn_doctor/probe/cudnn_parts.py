@@ -6,7 +6,8 @@ and nvidia-cudnn-jit-cu12 9.27.0.42, and strace of their loading (cuDNN facts, "
 
 from __future__ import annotations
 
-from cudnn_doctor.model.facts import Base, CudnnCopy, Known
+from cudnn_doctor.model.base import Base, Known
+from cudnn_doctor.model.facts import CudnnCopy
 
 SHIM = ""  # libcudnn.so.N itself
 

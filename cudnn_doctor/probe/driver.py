@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from cudnn_doctor.model.facts import NOT_EXAMINED, Absent, CudaInit, DeviceNode, Driver, Known, LibcudaCopy, known
+from cudnn_doctor.model.base import NOT_EXAMINED, Absent, Known, known
+from cudnn_doctor.model.facts import CudaInit, DeviceNode, Driver, LibcudaCopy
 from cudnn_doctor.probe.loader_path import Found, examine, find_on_path, release_of
 from cudnn_doctor.probe.nvml_session import NvmlSession
 from cudnn_doctor.probe.pci import probe_pci

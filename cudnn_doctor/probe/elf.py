@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.base import Base
 
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH, _DT_FLAGS_1 = 1, 5, 14, 15, 29, 0x6FFFFFFB

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from glob import escape, glob
 from typing import Any, Literal
 
-from cudnn_doctor.model.facts import Absent, Fact, Framework, Known, Package, Patient, known, value_or
+from cudnn_doctor.model.base import Absent, Fact, Known, known, value_or
+from cudnn_doctor.model.facts import Framework, Package, Patient
 from cudnn_doctor.probe.elf import ElfError, read_dynamic, read_section
 from cudnn_doctor.probe.packages import installed, requirement_name
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from cudnn_doctor.model.facts import Absent, Gpu, GpuProcess, Known, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import Gpu, GpuProcess
 from cudnn_doctor.probe.nvml import Nvml, absent_code, convert, text
 from cudnn_doctor.probe.nvml_session import NvmlSession
 from cudnn_doctor.probe.processes import command_name, parent_of

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, Host, Known, Limits, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import Host, Limits
 from cudnn_doctor.probe.cgroups import UNLIMITED, probe_memory_limit
 from cudnn_doctor.probe.environment import allowed_variables
 from cudnn_doctor.probe.processes import probe_mps

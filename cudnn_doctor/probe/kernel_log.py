@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, Known, Xid, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import Xid
 from cudnn_doctor.probe.root_files import LINUX_ONLY, ROOT, absent, at, clean, on_linux, read
 
 _LAST = 20

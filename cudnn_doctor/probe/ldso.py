@@ -14,7 +14,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Base, SearchStep
+from cudnn_doctor.model.base import Base
+from cudnn_doctor.model.facts import SearchStep
 from cudnn_doctor.probe.elf import Dynamic, ElfError, ForeignElfError, read_dynamic, this_machine
 from cudnn_doctor.probe.root_files import at
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from glob import escape, glob
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Fact, Framework, Known, Patient, Resolution, known, value_or
+from cudnn_doctor.model.base import Absent, Fact, Known, known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Patient, Resolution
 from cudnn_doctor.probe.cudnn_parts import SHIM, Opening, openings
 from cudnn_doctor.probe.ldcache import read_ld_cache
 from cudnn_doctor.probe.ldso import Found, Library, Process, System, tidy

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from cudnn_doctor.model.facts import Absent, Base, Known, known
+from cudnn_doctor.model.base import Absent, Base, Known, known
 from cudnn_doctor.probe.root_files import at, clean
 
 _MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21}  # e_machine of elf.h

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from cudnn_doctor.model.facts import Absent, AbsentReason, Known, NvmlStatus, known
+from cudnn_doctor.model.base import Absent, AbsentReason, Known, known
+from cudnn_doctor.model.facts import NvmlStatus
 from cudnn_doctor.probe.root_files import absent, clean
 
 T = TypeVar("T")

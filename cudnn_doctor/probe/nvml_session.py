@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cudnn_doctor.model.facts import Absent, Base, Gpu, Known, NvmlStatus, known
+from cudnn_doctor.model.base import Absent, Base, Known, known
+from cudnn_doctor.model.facts import Gpu, NvmlStatus
 from cudnn_doctor.probe.loader_path import find_on_path, release_of
 from cudnn_doctor.probe.root_files import ROOT, absent, on_linux
 

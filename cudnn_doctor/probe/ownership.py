@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from cudnn_doctor.model.facts import Absent, Fact, Known, Package, known
+from cudnn_doctor.model.base import Absent, Fact, Known, known
+from cudnn_doctor.model.facts import Package
 from cudnn_doctor.probe.packages import record, sha256_of
 from cudnn_doctor.probe.root_files import at
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
-from cudnn_doctor.model.facts import Absent, Fact, Known, Overwrite, Package, Patient, known
+from cudnn_doctor.model.base import Absent, Fact, Known, known
+from cudnn_doctor.model.facts import Overwrite, Package, Patient
 
 _RELEVANT = (
     *("tensorflow", "tf-nightly", "torch", "jax", "nvidia-", "cuda-", "cupy", "onnxruntime", "ort-", "ctranslate2"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, Known, PciDevice, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import PciDevice
 from cudnn_doctor.probe.root_files import ROOT, absent, at, entries, linux_fact, read
 
 _DEVICES = "/sys/bus/pci/devices"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, Known, known
+from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.probe.root_files import ROOT, at, entries, linux_fact, read
 
 _MPS_PIPES = "/tmp/nvidia-mps"  # noqa: S108  CUDA's own default

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from cudnn_doctor.model.facts import Absent, AbsentReason, Known
+from cudnn_doctor.model.base import Absent, AbsentReason, Known
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from cudnn_doctor.model.facts import Absent, Fact, Known, Patient, known
+from cudnn_doctor.model.base import Absent, Fact, Known, known
+from cudnn_doctor.model.facts import Patient
 
 Kind = Literal["venv", "conda", "system"]
 

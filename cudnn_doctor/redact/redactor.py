@@ -17,7 +17,9 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import msgspec
 
-from cudnn_doctor.model.facts import Base, Evidence, Host, Known, Report
+from cudnn_doctor.model.base import Base, Known
+from cudnn_doctor.model.facts import Host
+from cudnn_doctor.model.report import Evidence, Report
 from cudnn_doctor.probe.environment import ALLOWED
 from cudnn_doctor.redact import patterns as p
 from cudnn_doctor.redact.search import Signed, fold

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from cudnn_doctor.model.facts import Report
+    from cudnn_doctor.model.report import Report
 
     Format = Literal["text", "json", "markdown", "html", "junit", "sarif", "github", "quiet", "nagios"]
 

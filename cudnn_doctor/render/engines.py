@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.engines.problems import OPERATIONS
 from cudnn_doctor.model.engines import EngineProgress, EngineRow, EnginesReport
-from cudnn_doctor.model.facts import Finding
+from cudnn_doctor.model.report import Finding
 from cudnn_doctor.render.clean import disarmed, encodable, one_line, pad, time
 from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style
 

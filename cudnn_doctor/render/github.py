@@ -6,7 +6,7 @@ LF; property values `:` and `,` too.
 
 from __future__ import annotations
 
-from cudnn_doctor.model.facts import Report
+from cudnn_doctor.model.report import Report
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, visible

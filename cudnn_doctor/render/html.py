@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model.facts import Finding, Gpu, Report, value_or
+from cudnn_doctor.model.base import value_or
+from cudnn_doctor.model.facts import Gpu
+from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line, size, time
 from cudnn_doctor.render.html_elements import Markup, join, tag

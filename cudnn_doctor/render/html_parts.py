@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model.facts import Fact, Finding, Fix, Known, ScenarioResult
+from cudnn_doctor.model.base import Fact, Known
+from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.report import Finding, Fix
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, short_path

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.model.facts import Report, encode
+from cudnn_doctor.model.base import encode
+from cudnn_doctor.model.report import Report
 
 
 def render_json(report: Report) -> str:

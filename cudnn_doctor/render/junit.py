@@ -6,7 +6,7 @@ their reason. The first suite holds the verdict itself, so that a run without ve
 
 from __future__ import annotations
 
-from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.model.verdict import RANK, heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model.facts import Fact, Finding, Fix, Known, Report, value_or
+from cudnn_doctor.model.base import Fact, Known, value_or
+from cudnn_doctor.model.report import Finding, Fix, Report
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, size, time

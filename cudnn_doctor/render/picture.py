@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cudnn_doctor.model.facts import CudnnCopy, Gpu, GpuProcess, Known, Resolution, Snapshot, value_or
+from cudnn_doctor.model.base import Known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Gpu, GpuProcess, Resolution, Snapshot
 from cudnn_doctor.render.clean import one_line, short_path, size
 from cudnn_doctor.render.html_elements import Markup, join, tag
 from cudnn_doctor.render.summary import loads, short_step

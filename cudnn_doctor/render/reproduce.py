@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.reproduction import Conclusion, Reproduction, Row
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad
 from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, visible

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.model.verdict import RANK, exit_code, heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line

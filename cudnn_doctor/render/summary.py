@@ -11,20 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Literal
 
-from cudnn_doctor.model.facts import (
-    Absent,
-    Base,
-    Evidence,
-    Finding,
-    Fix,
-    Gpu,
-    Known,
-    Report,
-    Resolution,
-    ScenarioResult,
-    Snapshot,
-    value_or,
-)
+from cudnn_doctor.model.base import Absent, Base, Known, value_or
+from cudnn_doctor.model.facts import Gpu, Resolution, Snapshot
+from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.report import Evidence, Finding, Fix, Report
 from cudnn_doctor.render.clean import short_path, size, time
 from cudnn_doctor.rules import CATEGORIES
 

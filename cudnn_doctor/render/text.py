@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from cudnn_doctor.model.facts import Finding, Fix, Report, Verdict
+from cudnn_doctor.model.report import Finding, Fix, Report, Verdict
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad, visible, wrap

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cudnn_doctor.live.choose import devices_to_check
-from cudnn_doctor.model.facts import Base
+from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.reproduction import Reproduction, Request
 from cudnn_doctor.reproduce.gather import gather
 from cudnn_doctor.reproduce.plan import wanted_states

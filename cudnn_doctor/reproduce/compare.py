@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cudnn_doctor.model.facts import ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step
 from cudnn_doctor.model.reproduction import Row, RowVerdict
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Between, Expected, NoneOf, OneOf, Point, Scenario, expectation

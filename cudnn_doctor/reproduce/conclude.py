@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from cudnn_doctor.model.facts import ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step
 from cudnn_doctor.model.reproduction import Conclusion, Copy, Device
 from cudnn_doctor.reproduce.compare import death, ran, unmade
 from cudnn_doctor.scenarios import scenarios

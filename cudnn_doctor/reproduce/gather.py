@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.model.facts import NOT_EXAMINED, Base, CudnnCopy, Fact, value_or
+from cudnn_doctor.model.base import NOT_EXAMINED, Base, Fact, value_or
+from cudnn_doctor.model.facts import CudnnCopy
 from cudnn_doctor.model.reproduction import Copy, Device
 from cudnn_doctor.reproduce.report import devices_of
 from cudnn_doctor.scenarios.sub_library_foreign import FIRST

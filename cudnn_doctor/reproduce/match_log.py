@@ -9,7 +9,7 @@ import msgspec
 
 from cudnn_doctor.knowledge.status import cudnn_statuses, cudnn_statuses_named
 from cudnn_doctor.model.explanation import Explanation
-from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.reproduction import Agreement, Reproduction
 from cudnn_doctor.reproduce.compare import ran
 from cudnn_doctor.scenarios import scenarios

@@ -8,7 +8,8 @@ from importlib import import_module
 
 from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, Task
-from cudnn_doctor.model.facts import Base, Fact, Fate, Known, ScenarioResult
+from cudnn_doctor.model.base import Base, Fact, Known
+from cudnn_doctor.model.live import Fate, ScenarioResult
 from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario

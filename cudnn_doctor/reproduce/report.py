@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from cudnn_doctor import __version__
 from cudnn_doctor.model import verdict as exits
-from cudnn_doctor.model.facts import Absent, Gpu, GpuProcess, Known, ScenarioResult, Snapshot, Tool, value_or
+from cudnn_doctor.model.base import Absent, Known, value_or
+from cudnn_doctor.model.facts import Gpu, GpuProcess, Snapshot
+from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.report import Tool
 from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.reproduce.compare import ran, rows
 from cudnn_doctor.reproduce.conclude import conclusions

@@ -9,7 +9,8 @@ import msgspec
 
 from cudnn_doctor.live.parent import Job, JobOutcome, run_jobs
 from cudnn_doctor.live.results import scenario_results
-from cudnn_doctor.model.facts import Fact, ScenarioResult
+from cudnn_doctor.model.base import Fact
+from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.compare import judged
 from cudnn_doctor.reproduce.plan import make_plan

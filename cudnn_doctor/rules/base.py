@@ -23,21 +23,10 @@ from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
-from cudnn_doctor.model.facts import (
-    Absent,
-    Base,
-    Evidence,
-    Finding,
-    Fix,
-    Known,
-    Owner,
-    Patient,
-    ScenarioResult,
-    Severity,
-    Snapshot,
-    Status,
-    value_or,
-)
+from cudnn_doctor.model.base import Absent, Base, Known, value_or
+from cudnn_doctor.model.facts import Patient, Snapshot
+from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.report import Evidence, Finding, Fix, Owner, Severity, Status
 from cudnn_doctor.model.versions import NotAVersionError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from cudnn_doctor.matrix.compat import Judgement, declared_range, loader_rule, official_table
 from cudnn_doctor.matrix.pins import fitting_cudnn
-from cudnn_doctor.model.facts import Fix, Known, known, value_or
+from cudnn_doctor.model.base import Known, known, value_or
+from cudnn_doctor.model.report import Fix
 from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, rule
 from cudnn_doctor.rules.compat_build import cpu_only, known_bad, one_cuda, runtime_only

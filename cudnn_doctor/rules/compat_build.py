@@ -7,7 +7,9 @@ from typing import Any
 
 from cudnn_doctor.matrix.compat import cautions, same_flavour
 from cudnn_doctor.matrix.pins import fitting_cudnn, torch_build
-from cudnn_doctor.model.facts import Fact, Fix, Framework, Known, known, value_or
+from cudnn_doctor.model.base import Fact, Known, known, value_or
+from cudnn_doctor.model.facts import Framework
+from cudnn_doctor.model.report import Fix
 from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
 from cudnn_doctor.rules.compat_facts import (

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cudnn_doctor.matrix.compat import LABELS, Judgement, built_cudnn
 from cudnn_doctor.matrix.requires import specifier_for
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Fix, Framework, Known, Resolution, value_or
+from cudnn_doctor.model.base import Absent, Known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.model.versions import cuda_version, numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, skip, unknown
 from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches, shown

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.matrix.compat import Judgement, cudnn_for_gpu, driver_for_cuda, service, wheel_for_gpu
 from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn, fitting_release, release_for_driver, variant
-from cudnn_doctor.model.facts import CudaInit, CudnnCopy, Evidence, Fix, Framework, Known, known, value_or
+from cudnn_doctor.model.base import Known, known, value_or
+from cudnn_doctor.model.facts import CudaInit, CudnnCopy, Framework
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, need, rule, skip
 from cudnn_doctor.rules.compat_facts import (

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Fix, Framework, Resolution, known, value_or
+from cudnn_doctor.model.base import Absent, known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
     copies,

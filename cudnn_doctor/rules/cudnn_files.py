@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Fix, Overwrite, known, value_or
+from cudnn_doctor.model.base import Absent, known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Overwrite
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, unknown
 from cudnn_doctor.rules.facts import (
     copies,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cudnn_doctor.model.facts import Absent, CudaInit, Known, Owner, known, value_or
+from cudnn_doctor.model.base import Absent, Known, known, value_or
+from cudnn_doctor.model.facts import CudaInit
+from cudnn_doctor.model.report import Owner
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import gpu_present, gpus, hides_every_gpu, in_container, shown, variable
 from cudnn_doctor.rules.remedies import again, fix, quoted

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Absent, Evidence, Known, NvmlStatus, PciDevice, known, value_or
+from cudnn_doctor.model.base import Absent, Known, known, value_or
+from cudnn_doctor.model.facts import NvmlStatus, PciDevice
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import (
     GPUS,

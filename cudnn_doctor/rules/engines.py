@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from cudnn_doctor.model.base import NOT_EXAMINED, blank
 from cudnn_doctor.model.engines import Control, EngineRow, EnginesReport, ProblemReport, Totals
-from cudnn_doctor.model.facts import NOT_EXAMINED, Evidence, Finding, Fix, Snapshot, Tool, blank
+from cudnn_doctor.model.facts import Snapshot
+from cudnn_doctor.model.report import Evidence, Finding, Fix, Tool
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 
 MXNET = "https://github.com/apache/mxnet/pull/21104"

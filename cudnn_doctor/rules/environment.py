@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Absent, ProbeFailure, known, value_or
+from cudnn_doctor.model.base import Absent, known, value_or
+from cudnn_doctor.model.facts import ProbeFailure
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import container_without_gpu, gpu_present, not_linux, shown, size, variable
 from cudnn_doctor.rules.remedies import again, fix

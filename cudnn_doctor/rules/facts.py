@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from cudnn_doctor.model import versions
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Evidence, Framework, Gpu, Known, Resolution, value_or
+from cudnn_doctor.model.base import Absent, Known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Gpu, Resolution
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.model.visible_devices import Visible, visible_devices
 from cudnn_doctor.rules.base import Case, Outcome, need, skip, told, unknown
 

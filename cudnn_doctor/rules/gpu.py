@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Absent, Evidence, Fact, Gpu, GpuProcess, Known, Xid, known, value_or
+from cudnn_doctor.model.base import Absent, Fact, Known, known, value_or
+from cudnn_doctor.model.facts import Gpu, GpuProcess, Xid
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import (
     gpus,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.model.facts import Absent, Known, Xid, known, value_or
+from cudnn_doctor.model.base import Absent, Known, known, value_or
+from cudnn_doctor.model.facts import Xid
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import gpu_present, gpus, not_linux, pci_address, plural, shown, unanswered
 from cudnn_doctor.rules.remedies import again, fix

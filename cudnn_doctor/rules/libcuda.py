@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import CudaInit, Evidence, Known, LibcudaCopy, known, value_or
+from cudnn_doctor.model.base import Known, known, value_or
+from cudnn_doctor.model.facts import CudaInit, LibcudaCopy
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import (
     container_without_gpu,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Evidence, Fate, Fix, value_or
+from cudnn_doctor.model.base import value_or
+from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import gpu_present
 from cudnn_doctor.rules.live_result import live_outcomes, loaded_by_someone

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Evidence, Fate, Known, Step, value_or
+from cudnn_doctor.model.base import Known, value_or
+from cudnn_doctor.model.live import Fate, Step
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import gpus, numbers, same_version, size
 from cudnn_doctor.rules.live_result import (

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.model.facts import Fix, ScenarioResult, Step, value_or
+from cudnn_doctor.model.base import value_or
+from cudnn_doctor.model.live import ScenarioResult, Step
+from cudnn_doctor.model.report import Fix
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.facts import copies, loaded_by
 from cudnn_doctor.rules.messages import LoaderMessage, loader_message

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Absent, Evidence, NvmlStatus, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import NvmlStatus
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import container_without_gpu, cuda_works, gpu_present, in_container, in_wsl, shown
 from cudnn_doctor.rules.remedies import fix

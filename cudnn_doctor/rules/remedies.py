@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from shlex import quote
 
-from cudnn_doctor.model.facts import CudnnCopy, Fix, Framework, Known, value_or
+from cudnn_doctor.model.base import Known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Framework
+from cudnn_doctor.model.report import Fix
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.facts import numbers, requirement_name, same_version
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Framework, Known
+from cudnn_doctor.model.base import Known
+from cudnn_doctor.model.facts import Framework
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import cuda_works, shown
 from cudnn_doctor.rules.remedies import fix, pip

@@ -7,15 +7,14 @@ from typing import Any
 
 import msgspec
 
+from cudnn_doctor.model.base import Absent, known, value_or
 from cudnn_doctor.model.facts import (
-    Absent,
     Cuda,
     CudaInit,
     CudaLibrary,
     CudnnCopy,
     DeviceNode,
     Driver,
-    Fate,
     Framework,
     Gpu,
     Host,
@@ -26,14 +25,11 @@ from cudnn_doctor.model.facts import (
     Patient,
     PciDevice,
     Resolution,
-    ScenarioResult,
     SearchStep,
     Snapshot,
-    Step,
     SubLibrary,
-    known,
-    value_or,
 )
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.rules.base import Case
 
 EX = "example"

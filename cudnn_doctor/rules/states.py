@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cudnn_doctor.model.facts import NOT_EXAMINED, Evidence, Fate, Finding, Fix, ScenarioResult, Snapshot, Step, blank
+from cudnn_doctor.model.base import NOT_EXAMINED, blank
+from cudnn_doctor.model.facts import Snapshot
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.report import Evidence, Finding, Fix
 from cudnn_doctor.model.reproduction import Row
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 

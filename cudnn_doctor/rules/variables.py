@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.facts import Known, known, value_or
+from cudnn_doctor.model.base import Known, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import GPUS, frameworks, gpu_present, gpus, plural, shown, size, variable, visible
 from cudnn_doctor.rules.remedies import again, fix

@@ -32,8 +32,8 @@ from cudnn_doctor.engines.run import nvrtc_beside
 from cudnn_doctor.engines.verdicts import capture_alarm
 from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
+from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.engines import CaptureSeen
-from cudnn_doctor.model.facts import Base
 
 CHILD = "tests.engines.frontend_child"
 LOG = "CUDNN_FRONTEND_LOG_FILE"

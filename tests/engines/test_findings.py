@@ -21,7 +21,7 @@ from cudnn_doctor.model.engines import (
     Refusal,
     Totals,
 )
-from cudnn_doctor.model.facts import Finding, Tool
+from cudnn_doctor.model.report import Finding, Tool
 from cudnn_doctor.render.engines import progress_line, render_engines
 from cudnn_doctor.rules import engines as rules
 from cudnn_doctor.rules.base import Rule

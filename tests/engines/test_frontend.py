@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from cudnn_doctor.engines.problems import OPERATIONS, Problem, problems
+from cudnn_doctor.model.base import decode
 from cudnn_doctor.model.engines import CaptureSeen
-from cudnn_doctor.model.facts import decode
 from tests.engines.frontend import (
     Built,
     Crosscheck,

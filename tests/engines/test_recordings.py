@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cudnn_doctor.engines.problems import OPERATIONS
+from cudnn_doctor.model.base import decode
 from cudnn_doctor.model.engines import EngineRow, EnginesReport, Totals
-from cudnn_doctor.model.facts import decode
 from cudnn_doctor.render.engines import render_engines
 from cudnn_doctor.rules.engines import findings
 

@@ -12,8 +12,8 @@ import pytest
 
 from cudnn_doctor.engines.run import nvrtc_beside, run
 from cudnn_doctor.examine import UsageError
+from cudnn_doctor.model.base import decode, encode
 from cudnn_doctor.model.engines import EngineOptions, EngineProgress, EngineRow, EnginesReport, ProblemReport
-from cudnn_doctor.model.facts import decode, encode
 from tests.engines.stub import stub
 
 PLANTED = {

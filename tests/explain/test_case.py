@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from cudnn_doctor.diagnose import InputError, answer, explain, explain_each
+from cudnn_doctor.model.base import encode, known
 from cudnn_doctor.model.explanation import Explanation
-from cudnn_doctor.model.facts import Snapshot, encode, known
+from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.rules import sample
 from cudnn_doctor.rules.sample import EX
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from cudnn_doctor.live.choose import choose_copies, devices_to_check, visible
-from cudnn_doctor.model.facts import Absent, CudaLibrary, CudnnCopy, Resolution, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import CudaLibrary, CudnnCopy, Resolution
 from cudnn_doctor.probe import Libraries
 from cudnn_doctor.rules.sample import snapshot
 

@@ -6,7 +6,8 @@ import pytest
 
 from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.live.questions import ask_driver, init_of
-from cudnn_doctor.model.facts import Absent, CudaInit, Known
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.facts import CudaInit
 from tests.native import build
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cudnn_doctor.live import process
 from cudnn_doctor.live.checks import EarlyChecks, live_check
-from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult
 from tests.live.test_parent import children_of_this_process
 from tests.native import build
 

@@ -8,7 +8,8 @@ import pytest
 
 from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.live.questions import ask_versions
-from cudnn_doctor.model.facts import Absent, Known, ScenarioResult
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.live import ScenarioResult
 from tests.native import build
 
 CALLS = [

@@ -14,7 +14,7 @@ import pytest
 from cudnn_doctor.live import process
 from cudnn_doctor.live import transcript as story
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model.facts import Step
+from cudnn_doctor.model.live import Step
 
 
 def job(*bodies: tuple[str, dict[str, Any]], **more: Any) -> Job:

@@ -11,7 +11,7 @@ from cudnn_doctor.knowledge.status import cudnn_status
 from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.live.parent import Job, Task, run_jobs
 from cudnn_doctor.live.questions import ask_versions
-from cudnn_doctor.model.facts import known
+from cudnn_doctor.model.base import known
 from tests.native.wheel import real_cudnn
 
 

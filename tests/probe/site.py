@@ -7,7 +7,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Patient, known
+from cudnn_doctor.model.base import known
+from cudnn_doctor.model.facts import Patient
 
 
 def wheel(

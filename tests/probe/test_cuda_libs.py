@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Absent, Known, Toolkit
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.facts import Toolkit
 from cudnn_doctor.probe.cuda_libs import probe_cuda
 from tests.probe.machine import link, put
 from tests.probe.site import patient, wheel

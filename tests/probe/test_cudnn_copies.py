@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from cudnn_doctor.live.questions import Answer
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Fate, Known, Patient
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.facts import CudnnCopy, Patient
+from cudnn_doctor.model.live import Fate
 from cudnn_doctor.probe.cudnn_copies import find_cudnn, with_answers
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.machine import link, put

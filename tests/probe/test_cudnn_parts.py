@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import CudnnCopy
 from cudnn_doctor.probe.cudnn_parts import Opening, expected_parts, openings
 from cudnn_doctor.rules.sample import snapshot
 

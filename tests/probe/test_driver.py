@@ -9,18 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import (
-    NOT_EXAMINED,
-    Absent,
-    CudaInit,
-    DeviceNode,
-    Driver,
-    Known,
-    LibcudaCopy,
-    NvmlStatus,
-    PciDevice,
-    known,
-)
+from cudnn_doctor.model.base import NOT_EXAMINED, Absent, Known, known
+from cudnn_doctor.model.facts import CudaInit, DeviceNode, Driver, LibcudaCopy, NvmlStatus, PciDevice
 from cudnn_doctor.probe.driver import probe_driver, with_init
 from cudnn_doctor.probe.gpus import NvmlSession
 from cudnn_doctor.probe.nvml_session import NvmlFacts

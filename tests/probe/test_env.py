@@ -7,7 +7,8 @@ from datetime import date
 from pathlib import Path
 
 from cudnn_doctor.examine import Facts, Options, judge
-from cudnn_doctor.model.facts import Finding, value_or
+from cudnn_doctor.model.base import value_or
+from cudnn_doctor.model.report import Finding
 from cudnn_doctor.probe import collect
 from cudnn_doctor.probe.target_env import find_patient
 from tests.probe.elf_builder import library, needs_gcc

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Framework, Known, value_or
+from cudnn_doctor.model.base import Absent, Known, value_or
+from cudnn_doctor.model.facts import Framework
 from cudnn_doctor.probe.frameworks import probe_frameworks
 from cudnn_doctor.probe.packages import probe_packages
 from tests.probe.elf_builder import library, needs_gcc

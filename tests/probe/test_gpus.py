@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Gpu, GpuProcess, Known, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import Gpu, GpuProcess
 from cudnn_doctor.probe.gpus import probe_gpus
 from cudnn_doctor.probe.nvml import error_name
 from tests.probe.machine import UUID, error, facts, field, gpus, h200, process, put

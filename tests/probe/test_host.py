@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Host, Known, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import Host
 from cudnn_doctor.probe.cgroups import probe_memory_limit
 from cudnn_doctor.probe.environment import ALLOWED, allowed_variables
 from cudnn_doctor.probe.host import probe_host, probe_limits

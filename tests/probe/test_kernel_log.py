@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Xid, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import Xid
 from cudnn_doctor.probe.kernel_log import probe_xids
 from tests.probe.machine import put
 

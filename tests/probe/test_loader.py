@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Framework, Known, Patient, Resolution, value_or
+from cudnn_doctor.model.base import Absent, Known, value_or
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Patient, Resolution
 from cudnn_doctor.probe.cudnn_copies import find_cudnn
 from cudnn_doctor.probe.frameworks import probe_frameworks
 from cudnn_doctor.probe.loader import PLAIN, resolutions, resolve

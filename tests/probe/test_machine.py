@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Driver, Gpu, Host, Known, Xid
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.facts import Driver, Gpu, Host, Xid
 from cudnn_doctor.probe.driver import probe_driver
 from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
 from cudnn_doctor.probe.host import probe_host

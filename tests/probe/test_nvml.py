@@ -11,7 +11,8 @@ import msgspec
 import pynvml
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Gpu, Known, NvmlStatus, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import Gpu, NvmlStatus
 from cudnn_doctor.probe.gpus import read_gpu
 from cudnn_doctor.probe.nvml import ERRORS, Nvml, error_name
 from tests.probe.machine import FakeNvml, error, facts, h200

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Known, NvmlStatus, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import NvmlStatus
 from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
 from tests.probe.machine import elf, facts, gpus, h200, link, put
 

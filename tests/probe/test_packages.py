@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Known, Overwrite, Package
+from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.facts import Overwrite, Package
 from cudnn_doctor.probe.packages import (
     installed,
     probe_overwrites,

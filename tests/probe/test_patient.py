@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, Known
+from cudnn_doctor.model.base import Absent, Known
 from cudnn_doctor.probe.target_env import NoEnvironmentError, find_patient
 from tests.probe.site import venv
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, known
+from cudnn_doctor.model.base import Absent, known
 from cudnn_doctor.probe.root_files import absent, at, clean, entries, guard, linux_fact, read
 from tests.probe.machine import put
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
-from cudnn_doctor.model.facts import CudnnCopy, Evidence, Finding, Fix, Report, Tool, known
+from cudnn_doctor.model.base import known
+from cudnn_doctor.model.facts import CudnnCopy
+from cudnn_doctor.model.report import Evidence, Finding, Fix, Report, Tool
 from cudnn_doctor.model.verdict import exit_code, judge
 from cudnn_doctor.rules import sample
 

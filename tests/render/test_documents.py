@@ -10,7 +10,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Finding, Report
+from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.model.verdict import exit_code, judge
 from cudnn_doctor.render import render
 from cudnn_doctor.rules import all_rules

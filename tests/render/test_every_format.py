@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.model.facts import Evidence, Finding, Fix, Report, Severity
+from cudnn_doctor.model.report import Evidence, Finding, Fix, Report, Severity
 from cudnn_doctor.model.verdict import exit_code, judge
 from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render

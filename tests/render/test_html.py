@@ -8,19 +8,10 @@ import msgspec
 import pytest
 
 from cudnn_doctor.model import explanation as explain
-from cudnn_doctor.model.facts import (
-    Absent,
-    Evidence,
-    Fate,
-    Finding,
-    Fix,
-    GpuProcess,
-    Report,
-    ScenarioResult,
-    Status,
-    Step,
-    known,
-)
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import GpuProcess
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.report import Evidence, Finding, Fix, Report, Status
 from cudnn_doctor.render.html import render_html
 from cudnn_doctor.rules import sample
 from tests.render.build import OLD, healthy, report

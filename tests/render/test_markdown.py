@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from cudnn_doctor.model.facts import Evidence, Finding, Fix
+from cudnn_doctor.model.report import Evidence, Finding, Fix
 from cudnn_doctor.render.markdown import LIMIT, render_markdown
 from cudnn_doctor.render.markdown_parts import block, code, text
 from tests.render.build import FINDINGS, report

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 from cudnn_doctor.examine import Facts, Options, judge, load
-from cudnn_doctor.model.facts import Report, decode
+from cudnn_doctor.model.base import decode
+from cudnn_doctor.model.report import Report
 from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.render.markdown import LIMIT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.render.reproduce import progress_line, render_list, render_reproduction
 from cudnn_doctor.reproduce.compare import judged

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from cudnn_doctor.model.facts import NOT_EXAMINED, Absent, Fate, Finding, known
+from cudnn_doctor.model.base import NOT_EXAMINED, Absent, known
+from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.report import Finding
 from cudnn_doctor.render.clean import cells
 from cudnn_doctor.render.text import render_text
 from cudnn_doctor.rules import sample

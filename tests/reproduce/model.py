@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cudnn_doctor.model.facts import Fate, ScenarioResult, Step, known
+from cudnn_doctor.model.base import known
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.run import run_states
 from tests.native import build

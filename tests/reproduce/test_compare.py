@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.reproduce.compare import agrees, in_words, judged, rows, unmade
 from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.scenarios.base import Between, Expected, NoneOf, OneOf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cudnn_doctor.model.explanation import Cause, Evidence, Explanation, Facts
-from cudnn_doctor.model.facts import Fate, Step
+from cudnn_doctor.model.live import Fate, Step
 from cudnn_doctor.model.reproduction import Reproduction
 from cudnn_doctor.render.reproduce import render_reproduction
 from cudnn_doctor.reproduce.match_log import states_for, with_agreements

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Absent, CudaLibrary, CudnnCopy, Gpu, GpuProcess, Known, Snapshot, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import CudaLibrary, CudnnCopy, Gpu, GpuProcess, Snapshot
 from cudnn_doctor.probe import Libraries
 from cudnn_doctor.reproduce.gather import describe, major_of
 from cudnn_doctor.reproduce.report import devices_of

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cudnn_doctor.model.facts import ScenarioResult, Step, known
+from cudnn_doctor.model.base import known
+from cudnn_doctor.model.live import ScenarioResult, Step
 from cudnn_doctor.model.reproduction import Reproduction
 from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.scenarios import scenarios

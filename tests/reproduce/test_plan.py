@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cudnn_doctor.live.one_device import only
-from cudnn_doctor.model.facts import Absent, GpuProcess, Known, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import GpuProcess
 from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.plan import Plan, UnknownStateError, make_plan, without
 from cudnn_doctor.scenarios import scenarios

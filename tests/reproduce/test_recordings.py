@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.reproduce.compare import judged
 from cudnn_doctor.reproduce.report import report

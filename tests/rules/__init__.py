@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.model.facts import Finding
+from cudnn_doctor.model.report import Finding
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
 

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import CudaInit, Finding, Framework, LibcudaCopy, Package, Resolution, SearchStep, known
+from cudnn_doctor.model.base import known
+from cudnn_doctor.model.facts import CudaInit, Framework, LibcudaCopy, Package, Resolution, SearchStep
+from cudnn_doctor.model.report import Finding
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, SITE, sample, snapshot

@@ -14,7 +14,9 @@ import pytest
 
 from cudnn_doctor import rules
 from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.model.facts import Absent, AbsentReason, Finding, Known, Owner, Report, Snapshot, Status, Tool, blank
+from cudnn_doctor.model.base import Absent, AbsentReason, Known, blank
+from cudnn_doctor.model.facts import Snapshot
+from cudnn_doctor.model.report import Finding, Owner, Report, Status, Tool
 from cudnn_doctor.rules import CATEGORIES, RETIRED, all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.sample import sample, snapshot

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Framework, Overwrite, Resolution, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Overwrite, Resolution
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, SITE, another_copy, sample, search, snapshot, with_searches
 from tests.rules import judge, only

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, CudaInit, DeviceNode, Known, LibcudaCopy, NvmlStatus, PciDevice, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import CudaInit, DeviceNode, LibcudaCopy, NvmlStatus, PciDevice
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, NO_DEVICE, sample

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.model.facts import Absent, ProbeFailure, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import ProbeFailure
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import ABSENT, NO_DEVICE, sample, two_gpus
 from tests.rules import judge, only

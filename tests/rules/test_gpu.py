@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.model.facts import Absent, GpuProcess, PciDevice, Xid, known
+from cudnn_doctor.model.base import Absent, known
+from cudnn_doctor.model.facts import GpuProcess, PciDevice, Xid
 from cudnn_doctor.rules.gpu_health import RECOVERY
 from cudnn_doctor.rules.sample import ABSENT, sample, two_gpus
 from tests.rules import judge, only

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from cudnn_doctor.live.checks import live_check
-from cudnn_doctor.model.facts import CudaLibrary, Fate, ScenarioResult, Step, known
+from cudnn_doctor.model.base import known
+from cudnn_doctor.model.facts import CudaLibrary
+from cudnn_doctor.model.live import Fate, ScenarioResult, Step
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import live, live_steps, sample
 from tests.native import build

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 import cudnn_doctor
-from cudnn_doctor.model.facts import Report, SnapshotFile, decode
+from cudnn_doctor.model.base import decode
+from cudnn_doctor.model.report import Report, SnapshotFile
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
 from tests.rules.test_conformance import check_finding, report_json

@@ -16,7 +16,9 @@ import typer
 
 from cudnn_doctor.commands.app import app
 from cudnn_doctor.model import verdict as exits
-from cudnn_doctor.model.facts import Absent, CudnnCopy, Finding, Fix, Known, known
+from cudnn_doctor.model.base import Absent, Known, known
+from cudnn_doctor.model.facts import CudnnCopy
+from cudnn_doctor.model.report import Finding, Fix
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, with_folder, without_folders

@@ -1,0 +1,46 @@
+"""What child processes did: native calls, how the process ended, one result a state, device and copy of cuDNN."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from cudnn_doctor.model.base import Base
+
+
+class Step(Base, frozen=True, kw_only=True):
+    """One native call that a child made, or a value that it noted."""
+
+    call: str  # "cudnnSetStream", or a note's name
+    status: int | None = None  # raw status; None for a note
+    name: str = ""  # "CUDNN_STATUS_MAPPING_ERROR", "CUDA_SUCCESS"; cuDNN names are by (major, code)
+    detail: str = ""  # cudnnGetLastErrorString, or what was expected
+    label: str = ""  # tells like calls of one scenario apart: "its context current"
+    value: Any = None  # a note's value: number, string, list
+    ms: float | None = None
+
+
+class Fate(Base, frozen=True, kw_only=True):
+    """How a child process ended."""
+
+    kind: Literal["completed", "signal", "exit", "timeout", "not-started"]
+    signal: str = ""  # "SIGABRT"
+    exit_code: int | None = None
+    last_step: str = ""  # the call that had begun and not returned
+    last_label: str = ""  # its label, where it had one
+    stderr: str = ""  # what the libraries printed, capped and cleaned
+    error: str = ""  # the child's own exception in one line
+
+
+class ScenarioResult(Base, frozen=True, kw_only=True):
+    """What one state did on one device under one cuDNN copy."""
+
+    scenario: str  # "live-check", "other-context-same-device", ...
+    device: int | None
+    cudnn: str  # path of libcudnn that was opened
+    cudnn_version: str  # "9.19.0"; "" when it never answered
+    fate: Fate
+    steps: tuple[Step, ...]
+    ms: float
+    verdict: str = ""  # reproduce: "as-expected", "differs", "unknown-version"; live-check leaves it empty
+    expected: str = ""
+    skipped: str = ""  # why it was not run; then fate is "not-started"
