@@ -54,11 +54,13 @@ def main() -> None:
 
 
 def _check(form: Form) -> int:
-    from cudnn_doctor import examine as engine
+    from cudnn_doctor import examine
+    from cudnn_doctor.model.options import Options
     from cudnn_doctor.render import render
+    from cudnn_doctor.rules.judge import judge
 
-    options = engine.Options()
-    report = engine.judge(engine.gather(options, os.environ), options, engine.today())
+    options = Options()
+    report = judge(examine.gather(options, os.environ), options, examine.today())
     emit(render(report, form, **screen(no_color=False, output=None)), form=form)
     return report.exit_code
 

@@ -16,15 +16,15 @@ import pytest
 from typer.testing import CliRunner
 
 import cudnn_doctor
-from cudnn_doctor import examine as engine
 from cudnn_doctor.commands.app import app
-from cudnn_doctor.examine import Facts, Options
 from cudnn_doctor.model.base import Absent, decode, encode, known
 from cudnn_doctor.model.facts import ProbeFailure, Xid
-from cudnn_doctor.model.live import Fate
-from cudnn_doctor.model.report import Report, SnapshotFile, Tool
+from cudnn_doctor.model.live import Termination
+from cudnn_doctor.model.options import Options
+from cudnn_doctor.model.report import Examination, Report, SnapshotFile, Tool
 from cudnn_doctor.rules import sample
 from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import EX
 
 HAS_GPU = os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
@@ -121,7 +121,7 @@ def cases() -> dict[str, Case]:
     """Machines by name, each with another verdict or reason."""
     old = sample.another_copy("9.1.0", "/opt/old/lib64")
     died = sample.live(
-        fate=Fate(
+        fate=Termination(
             kind="signal", signal="SIGABRT", last_step="cudnnCreate",
             stderr="Could not load library libcublasLt.so.12. Error: libcublasLt.so.12: cannot open shared object "
             "file: No such file or directory",
@@ -159,20 +159,22 @@ class _Head(msgspec.Struct):
 
 
 @cache
-def recordings() -> dict[str, Facts]:
+def recorded_cases() -> dict[str, Examination]:
     """What can be replayed here: the machines above and every real recording in the repository."""
     kinds: dict[str, type[Report] | type[SnapshotFile]] = {
         "cudnn-doctor/report/1": Report,
         "cudnn-doctor/snapshot/1": SnapshotFile,
     }
-    found = {name: Facts(snapshot=c.snapshot, scenarios=c.scenarios, replayed=name) for name, c in cases().items()}
+    found = {
+        name: Examination(snapshot=c.snapshot, scenarios=c.scenarios, replayed=name) for name, c in cases().items()
+    }
     for folder in (Path(__file__).parent / "recordings", Path(cudnn_doctor.__file__).parent / "examples"):
         for path in sorted(folder.rglob("*.json")):
             data = path.read_bytes()
             kind = kinds.get(decode(data, _Head).schema)
             if kind:
                 document = decode(data, kind)
-                found[path.stem] = Facts(
+                found[path.stem] = Examination(
                     snapshot=document.snapshot, scenarios=document.scenarios, replayed=str(path.name)
                 )
     return found
@@ -181,6 +183,6 @@ def recordings() -> dict[str, Facts]:
 TODAY = date(2026, 12, 1)
 
 
-def judged(facts: Facts, **options: Any) -> Report:
+def judged(facts: Examination, **options: Any) -> Report:
     """The report on these facts, with options of `check`."""
-    return engine.judge(facts, Options(**options), TODAY)
+    return judge(facts, Options(**options), TODAY)

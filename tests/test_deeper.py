@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor import examine as engine
-from cudnn_doctor.commands import live_tests as deeper
-from cudnn_doctor.model.report import Report
+from cudnn_doctor.commands import live_tests
+from cudnn_doctor.model.errors import UsageError
+from cudnn_doctor.model.options import Options
+from cudnn_doctor.model.report import Examination, Report
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.html import render_html
 from cudnn_doctor.render.markdown import render_markdown
+from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import sample
 from tests.reproduce.test_recordings import replay
 
@@ -22,16 +24,14 @@ HIDDEN = {"CUDA_VISIBLE_DEVICES": ""}
 
 def healthy() -> Report:
     case = sample()
-    return engine.judge(
-        engine.Facts(snapshot=case.snapshot, scenarios=case.scenarios), engine.Options(), date(2026, 12, 1)
-    )
+    return judge(Examination(snapshot=case.snapshot, scenarios=case.scenarios), Options(), date(2026, 12, 1))
 
 
 @pytest.mark.parametrize("what", ["states", "engines"])
 def test_nothing_to_work_on_is_no_pass_and_loses_nothing(what: str) -> None:
     before = healthy()
     assert before.verdict == "ok"
-    after = deeper.add(before, engine.Options(), HIDDEN, lambda _: None, **{what: True})
+    after = live_tests.add(before, Options(), HIDDEN, lambda _: None, **{what: True})
     assert (after.verdict, after.exit_code) == ("no-verdict", 2)
     assert after.findings == before.findings
     assert after.notes[-1].startswith("Not gone deeper: no NVIDIA GPU that a program started here could use")
@@ -39,25 +39,25 @@ def test_nothing_to_work_on_is_no_pass_and_loses_nothing(what: str) -> None:
 
 def test_a_problem_stays_a_problem() -> None:
     before = msgspec.structs.replace(healthy(), verdict="problem", reason="CD306", exit_code=1)
-    after = deeper.add(before, engine.Options(), HIDDEN, lambda _: None, engines=True)
+    after = live_tests.add(before, Options(), HIDDEN, lambda _: None, engines=True)
     assert (after.verdict, after.reason) == ("problem", "CD306")
 
 
 def test_a_recording_cannot_be_gone_into() -> None:
-    with pytest.raises(engine.UsageError, match="a recording holds no GPU"):
-        deeper.add(healthy(), engine.Options(), {}, lambda _: None, engines=True, replayed=True)
+    with pytest.raises(UsageError, match="a recording holds no GPU"):
+        live_tests.add(healthy(), Options(), {}, lambda _: None, engines=True, replayed=True)
 
 
 def test_nothing_wanted_changes_nothing() -> None:
     before = healthy()
-    assert deeper.add(before, engine.Options(), HIDDEN, lambda _: None) is before
+    assert live_tests.add(before, Options(), HIDDEN, lambda _: None) is before
 
 
 def test_evidence_of_added_findings_leads_into_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """The states of a real H200, added to another report: each pointer finds in the report what it found before."""
     recorded = replay("h200-cudnn-8.9.7")
     monkeypatch.setattr("cudnn_doctor.reproduce.command.reproduce_here", lambda *_: recorded)
-    after = deeper.add(healthy(), engine.Options(), HIDDEN, lambda _: None, states=True)
+    after = live_tests.add(healthy(), Options(), HIDDEN, lambda _: None, states=True)
     added = after.findings[len(healthy().findings) :]
     assert [f.code for f in added] == [f.code for f in recorded.findings]
     document, alone = msgspec.to_builtins(after), msgspec.to_builtins(recorded)
@@ -77,7 +77,7 @@ def test_evidence_of_added_findings_leads_into_the_report(monkeypatch: pytest.Mo
 def test_what_the_states_say_is_in_the_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = replay("h200-cudnn-8.9.7")
     monkeypatch.setattr("cudnn_doctor.reproduce.command.reproduce_here", lambda *_: recorded)
-    after = deeper.add(healthy(), engine.Options(), HIDDEN, lambda _: None, states=True)
+    after = live_tests.add(healthy(), Options(), HIDDEN, lambda _: None, states=True)
     (sentence, items), *others = summary.conclusions(after)
     assert sentence == "On NVIDIA H200 with cuDNN 8.9.7, status 7 from cudnnSetStream can come from:"
     assert (len(items), items[4]) == (11, "a handle that was destroyed")
@@ -93,8 +93,8 @@ def test_what_the_states_say_is_in_the_ticket(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_scenario_is_found_behind_those_of_the_report() -> None:
-    assert deeper._in_report("/scenarios/0/fate", 3) == "/scenarios/3/fate"
-    assert deeper._in_report("/rows/2", 3) == "/reproduction/rows/2"
+    assert live_tests._in_report("/scenarios/0/fate", 3) == "/scenarios/3/fate"
+    assert live_tests._in_report("/rows/2", 3) == "/reproduction/rows/2"
 
 
 def at(document: Any, pointer: str) -> Any:

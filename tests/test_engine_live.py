@@ -1,4 +1,4 @@
-"""`engine.gather` and `engine.bench`: live children against the stub libraries of tests/native, probes that fail."""
+"""`examine.gather` and `live_targets`: live children against the stub libraries of tests/native, probes that fail."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from cudnn_doctor import examine as engine
-from cudnn_doctor.examine import Facts, Options, UsageError
+from cudnn_doctor import examine
 from cudnn_doctor.live import choose
 from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.errors import UsageError
+from cudnn_doctor.model.options import Options
+from cudnn_doctor.model.report import Examination
 from cudnn_doctor.probe import kernel_log, packages
 from cudnn_doctor.render import FORMATS, render
+from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import sample
 from tests import _cli
 from tests._cli import TODAY, judged
@@ -38,14 +41,14 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
     return Options(env=str(tmp_path / "venv"), timeout=20.0)
 
 
-def ours(facts: Facts) -> Any:
+def ours(facts: Examination) -> Any:
     """The stub among the copies of cuDNN that this machine may have."""
     (copy,) = (c for c in facts.snapshot.cudnn if c.real_path == str(build.cudnn().resolve()))
     return copy
 
 
 def test_a_live_machine(box: Options) -> None:
-    facts = engine.gather(box, os.environ)
+    facts = examine.gather(box, os.environ)
     assert ours(facts).version == Known(value="9.19.0", source="cudnnGetVersion in a child process")
     assert ours(facts).asked == Known(value="ok", source="child process")
     init = facts.snapshot.driver.init
@@ -60,10 +63,10 @@ def test_a_live_machine(box: Options) -> None:
 
 
 def test_without_live_work_no_device_is_opened(box: Options) -> None:
-    facts = engine.gather(msgspec.structs.replace(box, live=False), os.environ)
+    facts = examine.gather(msgspec.structs.replace(box, live=False), os.environ)
     assert facts.scenarios == ()
     assert ours(facts).version.value == "9.19.0"  # asking for the version takes no device
-    report = engine.judge(facts, msgspec.structs.replace(box, live=False), TODAY)
+    report = judge(facts, msgspec.structs.replace(box, live=False), TODAY)
     assert {f.status for f in report.findings if f.code == "CD601"} == {"skipped"}
 
 
@@ -80,7 +83,7 @@ def test_trouble_of_a_library_is_a_finding(
 ) -> None:
     monkeypatch.setenv("STUB_DO", trouble)
     options = msgspec.structs.replace(box, timeout=1.5)
-    report = engine.judge(engine.gather(options, os.environ), options, TODAY)
+    report = judge(examine.gather(options, os.environ), options, TODAY)
     found = [f for f in report.findings if f.code == code and f.status == "problem"]
     assert [title in f.title for f in found] == [True]
     assert [f for f in report.findings if f.status == "crashed"] == []
@@ -99,9 +102,9 @@ def test_the_timeout_bounds_everything(box: Options, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("STUB_DO", hang)
     options = msgspec.structs.replace(box, timeout=1.0, all_cudnn=True)
     start = time.monotonic()
-    facts = engine.gather(options, os.environ)
+    facts = examine.gather(options, os.environ)
     assert time.monotonic() - start < 2.0
-    assert "OK" not in engine.judge(facts, options, TODAY).verdict
+    assert "OK" not in judge(facts, options, TODAY).verdict
 
 
 def test_a_driver_library_that_hangs_in_nvml(box: Options, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -112,7 +115,7 @@ def test_a_driver_library_that_hangs_in_nvml(box: Options, monkeypatch: pytest.M
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}:{os.environ['LD_LIBRARY_PATH']}")
     options = msgspec.structs.replace(box, timeout=1.5)
     start = time.monotonic()
-    facts = engine.gather(options, os.environ)
+    facts = examine.gather(options, os.environ)
     assert time.monotonic() - start < 2.5
     assert isinstance(facts.snapshot.driver.nvml, Absent)
     assert facts.snapshot.driver.nvml.reason == "timeout"
@@ -126,7 +129,7 @@ def test_a_device_that_is_not_there(box: Options, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(choose, "devices_to_check", refuse)
     with pytest.raises(UsageError, match="--device 9: a program started here sees 1"):
-        engine.gather(msgspec.structs.replace(box, devices=(9,)), os.environ)
+        examine.gather(msgspec.structs.replace(box, devices=(9,)), os.environ)
 
 
 # ---------------------------------------------------------------- probes that fail
@@ -137,17 +140,17 @@ def broken(*_: object, **__: object) -> Any:
 
 
 @pytest.fixture
-def failed(box: Options, monkeypatch: pytest.MonkeyPatch) -> Facts:
+def failed(box: Options, monkeypatch: pytest.MonkeyPatch) -> Examination:
     """Two probes raise, and so does the live check."""
     from cudnn_doctor.live import checks
 
     monkeypatch.setattr(kernel_log, "probe_xids", broken)
     monkeypatch.setattr(packages, "probe_packages", broken)
     monkeypatch.setattr(checks, "live_check", broken)
-    return engine.gather(box, os.environ)
+    return examine.gather(box, os.environ)
 
 
-def test_a_probe_that_raises_is_told_and_the_others_go_on(failed: Facts) -> None:
+def test_a_probe_that_raises_is_told_and_the_others_go_on(failed: Examination) -> None:
     told = {f.probe: f.error for f in failed.snapshot.failures}
     assert told == dict.fromkeys(("packages", "kernel log", "live work"), "ZeroDivisionError: division by zero")
     assert failed.snapshot.xids == Absent(
@@ -157,7 +160,7 @@ def test_a_probe_that_raises_is_told_and_the_others_go_on(failed: Facts) -> None
     assert isinstance(failed.snapshot.host.kernel, Known)
 
 
-def test_a_failed_probe_is_shown_in_every_form(failed: Facts) -> None:
+def test_a_failed_probe_is_shown_in_every_form(failed: Examination) -> None:
     report = judged(failed, only=("CD504",))
     assert (report.verdict, report.exit_code) == ("no-verdict", 2)
     for fmt in FORMATS:
@@ -171,9 +174,9 @@ def test_a_failed_probe_is_shown_in_every_form(failed: Facts) -> None:
 )
 def test_a_failed_probe_is_never_a_pass(options: dict[str, Any]) -> None:
     healthy = sample()
-    facts = Facts(snapshot=healthy.snapshot, scenarios=healthy.scenarios)
+    facts = Examination(snapshot=healthy.snapshot, scenarios=healthy.scenarios)
     assert judged(facts, **options).verdict == "ok"
-    facts = Facts(
+    facts = Examination(
         snapshot=msgspec.structs.replace(healthy.snapshot, failures=(_cli.FAILED,)), scenarios=healthy.scenarios
     )
     report = judged(facts, **options)
@@ -193,9 +196,9 @@ def test_bench_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     options = Options(env=str(tmp_path / "venv"))
     monkeypatch.setattr(choose, "devices_to_check", lambda *_, **__: ())
     with pytest.raises(UsageError, match="no NVIDIA GPU that a program started here could use; `cudnn-doctor check`"):
-        engine.bench(options, variables(), None)
+        examine.live_targets(options, variables(), None)
     monkeypatch.setattr(choose, "devices_to_check", lambda *_, **__: (0, 1))
     with pytest.raises(UsageError, match="--cudnn /nowhere: no libcudnn"):
-        engine.bench(options, variables(), "/nowhere")
-    found = engine.bench(options, variables(), str(build.cudnn().parent))
+        examine.live_targets(options, variables(), "/nowhere")
+    found = examine.live_targets(options, variables(), str(build.cudnn().parent))
     assert (found.devices, found.copies) == ((0, 1), ((str(build.cudnn().resolve()), ()),))

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.examine import Options, UsageError, gather
+from cudnn_doctor.examine import gather
 from cudnn_doctor.live import choose, process
 from cudnn_doctor.model.base import Absent, Known
+from cudnn_doctor.model.errors import UsageError
 from cudnn_doctor.model.facts import CudaInit
+from cudnn_doctor.model.options import Options
 from tests.live.test_parent import children_of_this_process
 from tests.native import build
 

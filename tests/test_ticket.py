@@ -16,15 +16,15 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from cudnn_doctor import examine as engine
-from cudnn_doctor.commands import files as report_file
-from cudnn_doctor.commands import ticket
+from cudnn_doctor import recordings
+from cudnn_doctor.commands import files, ticket
 from cudnn_doctor.commands.app import app
-from cudnn_doctor.examine import Options
 from cudnn_doctor.model.base import decode, known, value_or
-from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.live import Termination
+from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
 from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import live_check, sample
 from cudnn_doctor.schemas import path_of
 from tests import _cli
@@ -57,7 +57,7 @@ def planted() -> Case:
             "host.environment.LD_LIBRARY_PATH": "/home/zaphod/lib:/usr/local/cuda/lib64",
             "cudnn.0.sublibraries.2.version": known("9.1.0", "cudnnGetVersion"),
         },
-        live=(live_check(fate=Fate(kind="completed", stderr=printed)),),
+        live=(live_check(fate=Termination(kind="completed", stderr=printed)),),
     )
     return Case(case.snapshot, case.scenarios)
 
@@ -92,7 +92,7 @@ def test_the_plants_are_really_there(box: Path, log: Path) -> None:
     assert set(leaked(box.read_text() + log.read_text())) == set(SECRETS)
 
 
-@pytest.mark.parametrize("ending", report_file.FORMS)
+@pytest.mark.parametrize("ending", files.FORMS)
 def test_each_form_says_all_and_leaks_nothing(tmp_path: Path, box: Path, log: Path, ending: str) -> None:
     path = tmp_path / f"ticket.{ending}"
     code, out, err = call("--replay", box, "--log", log, "-o", path)
@@ -127,7 +127,7 @@ def test_the_json_form_is_a_report_with_the_explanation_beside(tmp_path: Path, b
     assert document["explanation"]["causes"][0]["cause"] == "prior-cuda-fault"
     assert document["exit_code"] == 1
     assert document["snapshot"]["patient"]["prefix"] == "~/venv"
-    again = engine.judge(engine.load(str(path)), Options(), TODAY)
+    again = judge(recordings.load(str(path)), Options(), TODAY)
     assert again.verdict == "problem"
     assert len(again.findings) == len(document["findings"])
 
@@ -277,10 +277,10 @@ def test_whoever_runs_it_the_document_stays_a_document(tmp_path: Path, user: str
     )  # fmt: skip
     assert made.report.snapshot.patient.prefix == "~/venv"
     assert made.report.verdict == "ok"
-    for form in report_file.FORMS:
-        data = report_file.document(form, made.report)
+    for form in files.FORMS:
+        data = files.document(form, made.report)
         assert f"{home}/".encode() not in re.sub(rb'"/snapshot/[^"]*"|/snapshot/\w+', b"", data)
-    assert decode(report_file.document("json", made.report), Report) == made.report
+    assert decode(files.document("json", made.report), Report) == made.report
     assert msgspec.structs.replace(made.report, notes=()).findings
 
 

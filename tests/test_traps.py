@@ -18,15 +18,15 @@ import jsonschema
 import msgspec
 import pytest
 
-from cudnn_doctor import examine as engine
-from cudnn_doctor.examine import Facts, Options
 from cudnn_doctor.live.choose import devices_to_check
 from cudnn_doctor.model.base import Absent, known, value_or
 from cudnn_doctor.model.facts import CudaInit, Snapshot
-from cudnn_doctor.model.report import Finding, Report
+from cudnn_doctor.model.options import Options
+from cudnn_doctor.model.report import Examination, Finding, Report
 from cudnn_doctor.probe import collect
-from cudnn_doctor.probe.target_env import find_patient
+from cudnn_doctor.probe.target_env import find_target_env
 from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import EX, live_check, live_steps, sample
 from cudnn_doctor.schemas import path_of
 from tests import _cli
@@ -41,8 +41,8 @@ from tests.rules.test_compat import machine, tensorflow
 TODAY = date(2026, 12, 1)
 
 
-def judge(case: Case, **options: Any) -> Report:
-    return engine.judge(Facts(snapshot=case.snapshot, scenarios=case.scenarios), Options(**options), TODAY)
+def judged(case: Case, **options: Any) -> Report:
+    return judge(Examination(snapshot=case.snapshot, scenarios=case.scenarios), Options(**options), TODAY)
 
 
 def problems(report: Report) -> dict[str, Finding]:
@@ -54,7 +54,7 @@ def look(tmp_path: Path, environ: Mapping[str, str] | None = None) -> Snapshot:
     if not (tmp_path / "env").exists():
         venv(tmp_path / "env")
     environ = environ or {}
-    found = collect(find_patient(str(tmp_path / "env"), environ), environ, root=tmp_path / "root")
+    found = collect(find_target_env(str(tmp_path / "env"), environ), environ, root=tmp_path / "root")
     assert found.failures == ()
     return found
 
@@ -67,7 +67,7 @@ def test_no_driver_at_all(tmp_path: Path) -> None:
         tmp_path / "root",
         {"/proc/version": "Linux", "/sys/module/x": "", "/dev/null": "", "/sys/bus/pci/devices/x": ""},
     )
-    report = judge(Case(look(tmp_path)))
+    report = judged(Case(look(tmp_path)))
     assert (report.verdict, report.exit_code) == ("no-verdict", 2)
     assert report.reason.startswith("CD101 No NVIDIA GPU on this machine")
     assert problems(report) == {}
@@ -79,7 +79,7 @@ def test_gpus_that_nvml_shows_and_cuda_visible_devices_hides(tmp_path: Path, hid
     put(tmp_path, {"/dev/nvidia0": "", "/dev/nvidia1": ""})
     assert devices_to_check({"CUDA_VISIBLE_DEVICES": hidden}, root=tmp_path) == ()
     case = sample({"host.environment.CUDA_VISIBLE_DEVICES": hidden}, live=())
-    report = judge(case)
+    report = judged(case)
     assert report.verdict == "problem"
     assert [f.fixes[0].command for f in problems(report).values() if f.code == "CD501"] == [
         "unset CUDA_VISIBLE_DEVICES"
@@ -109,7 +109,7 @@ def test_a_home_that_contains_a_word_of_the_schema(tmp_path: Path, user: str, ho
     document = json.loads(path.read_text())
     jsonschema.Draft202012Validator(json.loads(path_of("report-1").read_text())).validate(document)
     assert document["snapshot"]["patient"]["prefix"] == "~/venv"
-    raw = judge(case)
+    raw = judged(case)
     assert [(f["code"], f["status"]) for f in document["findings"]] == [(f.code, f.status) for f in raw.findings]
 
 
@@ -220,7 +220,7 @@ def test_a_runtime_only_cudnn_counts(tmp_path: Path) -> None:
     found = look(tmp_path, {"LD_LIBRARY_PATH": str(folder)})
     assert places(found) == [(str(folder), "9.14.0", ("LD_LIBRARY_PATH",))]
     assert not (folder / "libcudnn.so").exists()
-    report = judge(Case(found))
+    report = judged(Case(found))
     assert {f.code: f.status for f in report.findings if f.code in ("CD301", "CD307")} == {"CD301": "ok", "CD307": "ok"}
 
 
@@ -257,7 +257,7 @@ def test_a_link_to_the_toolkit_is_not_counted_twice(tmp_path: Path) -> None:
     toolkit = f"{root}/usr/local/cuda-12.4"
     assert [(t.real_path, value_or(t.version, "")) for t in found.cuda.toolkits] == [(toolkit, "12.4.1")]
     assert [(d, v) for d, v, _ in places(found)] == [(f"{toolkit}/lib64", "9.14.0")]
-    assert "CD305" not in problems(judge(Case(found)))
+    assert "CD305" not in problems(judged(Case(found)))
 
 
 @pytest.mark.parametrize(
@@ -272,12 +272,12 @@ def test_a_status_is_read_by_the_major_that_gave_it(
 ) -> None:
     steps = live_steps(fails="cudnnSetStream", status=code, name=name)
     case = sample(live=(live_check(steps=steps, cudnn_version=version),))
-    assert problems(judge(case))["CD606"].title == f"cudnnSetStream answers {code} {name}"
+    assert problems(judged(case))["CD606"].title == f"cudnnSetStream answers {code} {name}"
     done = call("explain", str(code), "--format", "json")
     meanings = json.loads(done.stdout)
     assert name in json.dumps(meanings)
     other = sample(live=(live_check(steps=live_steps(fails="cudnnSetStream", status=code), cudnn_version="9.19.0"),))
-    told = problems(judge(other))["CD606"].title
+    told = problems(judged(other))["CD606"].title
     assert ("MAPPING_ERROR" in told) is False  # 7 means nothing in cuDNN 9
 
 
@@ -289,7 +289,7 @@ def test_a_status_is_read_by_the_major_that_gave_it(
 def test_range_pins_of_tensorflow_2_20_and_2_21(version: str, cudnn: str, fits: bool) -> None:
     dotted = cudnn.rpartition(".")[0]
     case = machine(tensorflow(version), dotted, f"nvidia-cudnn-cu12 {cudnn}")
-    report = judge(Case(case.snapshot), live=False, only=("compatibility",))
+    report = judged(Case(case.snapshot), live=False, only=("compatibility",))
     declared = [f.status for f in report.findings if f.code == "CD409"]
     assert declared == ["ok" if fits else "problem"]
     accepted = [f.status for f in report.findings if f.code == "CD406"]
@@ -340,7 +340,7 @@ def test_newer_than_every_row_is_unknown_and_no_failure(driver: str, cuda: str, 
         },
         live=(live_check(cudnn_version=cudnn),),
     )
-    report = judge(case)
+    report = judged(case)
     assert [(f.code, f.title) for f in problems(report).values() if f.severity == "error"] == []
     assert report.verdict == "ok"
 

@@ -112,17 +112,21 @@ def check(
 
     def work() -> int:
         ready(output, force)
-        from cudnn_doctor import examine as engine
+        from cudnn_doctor import examine
+        from cudnn_doctor.model.errors import UsageError
         from cudnn_doctor.render import render
+        from cudnn_doctor.rules.judge import judge
 
         if quiet and verbose:
-            raise engine.UsageError("--quiet and --verbose contradict each other: leave one of them out.")
-        report = engine.judge(engine.facts(options, os.environ, replay), options, engine.today())
+            raise UsageError("--quiet and --verbose contradict each other: leave one of them out.")
+        report = judge(examine.facts(options, os.environ, replay), options, examine.today())
         if deep:
-            from cudnn_doctor.commands import live_tests as deeper
+            from cudnn_doctor.commands import live_tests
 
             with Progress() as bar:
-                report = deeper.add(report, options, os.environ, bar.show, engines=True, replayed=replay is not None)
+                report = live_tests.add(
+                    report, options, os.environ, bar.show, engines=True, replayed=replay is not None
+                )
         form = "quiet" if quiet and fmt == "text" else "nagios" if exit_style == "nagios" and fmt == "text" else fmt
         text = render(report, form, verbose=verbose, **screen(no_color, output))
         emit(text, output, force, form=fmt)
@@ -156,10 +160,10 @@ def snapshot(
 
     def work() -> int:
         ready(output, force)
-        from cudnn_doctor import examine as engine
+        from cudnn_doctor import examine, recordings
         from cudnn_doctor.model.base import encode
 
-        document = engine.snapshot_file(engine.facts(options, os.environ, None))
+        document = recordings.snapshot_file(examine.facts(options, os.environ, None))
         if not no_redact:
             from cudnn_doctor.redact.redactor import redact
 
@@ -259,10 +263,10 @@ def explain(
         if env is not None and not here:
             raise ValueError("--env says where to look with --here; without it a log is read and no machine.")
         if snapshot_file is not None or here:
-            from cudnn_doctor import examine as engine
+            from cudnn_doctor import examine, recordings
 
             options = engine_options(env=env, live=False)
-            facts = engine.load(snapshot_file) if snapshot_file is not None else engine.gather(options, os.environ)
+            facts = recordings.load(snapshot_file) if snapshot_file is not None else examine.gather(options, os.environ)
         text = explaining.answer(
             what, fmt, separate=separate, snapshot=facts.snapshot if facts else None, timeout=timeout,
             **screen(no_color, output),
@@ -311,25 +315,24 @@ def report(
 
     def work() -> int:
         ready(output, force)
-        from cudnn_doctor import examine as engine
-        from cudnn_doctor.commands import files as report_file
-        from cudnn_doctor.commands import ticket
+        from cudnn_doctor import examine
+        from cudnn_doctor.commands import files, ticket
 
-        form = report_file.form_of(output) if output else "md"
+        form = files.form_of(output) if output else "md"
         request = ticket.Request(
             options=options, replay=replay, logs=tuple(log or ()), states=with_states, engines=with_engines,
             redact=not no_redact,
         )  # fmt: skip
         with Progress() as bar:
-            made = ticket.make(request, os.environ, engine.today(), bar.show)
+            made = ticket.make(request, os.environ, examine.today(), bar.show)
         if show_redactions:
             for r in made.redactions:
                 remark(f"{r.kind}: {r.original!r} became {r.replacement!r}, {r.count} times")
-        content = report_file.document(form, made.report, explanation=made.explanation, logs=made.logs)
+        content = files.document(form, made.report, explanation=made.explanation, logs=made.logs)
         if output is None:
             emit(content.decode(), form=form)
         else:
-            report_file.write(output, content, force=force)
+            files.write(output, content, force=force)
             remark(f"written to {output}; {made.report.verdict}: {made.report.reason}")
         return made.report.exit_code
 

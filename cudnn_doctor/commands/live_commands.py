@@ -58,7 +58,7 @@ def reproduce(
         if list_states:
             emit(render_list(**screen(no_color, output)), output, force)
             return 0
-        from cudnn_doctor import examine as engine
+        from cudnn_doctor import examine
         from cudnn_doctor.model.reproduction import Request
         from cudnn_doctor.reproduce.command import Wanted, reproduce_here
 
@@ -66,7 +66,7 @@ def reproduce(
             states=tuple(scenario or ()), faults=faults, memory=memory, yes=yes, repeat=repeat, timeout=timeout
         )  # fmt: skip
         wanted = Wanted(request=request, cudnn=cudnn, devices=tuple(device or ()), logs=tuple(from_log or ()))
-        patient = engine.find_patient(engine_options(env=env), os.environ)
+        patient = examine.find_target_env(engine_options(env=env), os.environ)
         with Progress() as bar:
             document = reproduce_here(wanted, patient, os.environ, lambda *p: bar.show(progress_line(*p)))
         if fmt == "json":
@@ -113,13 +113,13 @@ def engines(
         ready(output, force)
         from cudnn_doctor.engines.run import chosen
         from cudnn_doctor.engines.run import run as examine
-        from cudnn_doctor.examine import bench
+        from cudnn_doctor.examine import live_targets
         from cudnn_doctor.model.engines import EngineOptions
         from cudnn_doctor.render.engines import progress_line, render_engines
         from cudnn_doctor.rules.engines import findings
 
         chosen(op or (), dtype or (), quick=quick)  # a wrong name is told before anything is read
-        ((path, preload), *_) = bench(options, os.environ, cudnn).copies
+        ((path, preload), *_) = live_targets(options, os.environ, cudnn).copies
         wanted = EngineOptions(
             cudnn=path, preload=preload, device=device, operations=tuple(op or ()), data_types=tuple(dtype or ()),
             engines=tuple(engine or ()), max_plans=max_plans, quick=quick, timeout=timeout,

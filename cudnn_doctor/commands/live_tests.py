@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from cudnn_doctor import examine as engine
-from cudnn_doctor.model import verdict as exits
+from cudnn_doctor import examine
+from cudnn_doctor.model.errors import UsageError
+from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Finding, Report, Verdict
+from cudnn_doctor.model.verdict import exit_code, verdict_of
 
 
 def add(
     report: Report,
-    options: engine.Options,
+    options: Options,
     environ: Mapping[str, str],
     progress: Callable[[str], None],
     *,
@@ -28,9 +30,9 @@ def add(
         UsageError: the report is of a recording, or the user wants the GPUs left alone.
     """
     if not options.live and (states or engines):
-        raise engine.UsageError("--deep, --reproduce and --engines use the GPUs, and --no-live leaves them alone.")
+        raise UsageError("--deep, --reproduce and --engines use the GPUs, and --no-live leaves them alone.")
     if replayed and (states or engines):
-        raise engine.UsageError("a recording holds no GPU: --deep, --reproduce and --engines work on this machine.")
+        raise UsageError("a recording holds no GPU: --deep, --reproduce and --engines work on this machine.")
     try:
         if states:
             report = _with_states(report, options, environ, progress)
@@ -42,19 +44,19 @@ def add(
             report,
             verdict=verdict,
             reason=str(e) if report.verdict == "ok" else report.reason,
-            exit_code=exits.exit_code(verdict, report.findings, options.exit_style),
+            exit_code=exit_code(verdict, report.findings, options.exit_style),
             notes=(*report.notes, f"Not gone deeper: {e}"),
         )
     return report
 
 
 def _with_states(
-    report: Report, options: engine.Options, environ: Mapping[str, str], progress: Callable[[str], None]
+    report: Report, options: Options, environ: Mapping[str, str], progress: Callable[[str], None]
 ) -> Report:
     from cudnn_doctor.reproduce.command import Wanted, reproduce_here
 
     wanted = Wanted(cudnn="all" if options.all_cudnn else None, devices=options.devices)
-    patient = engine.find_patient(options, environ)
+    patient = examine.find_target_env(options, environ)
     document = reproduce_here(wanted, patient, environ, lambda done, of, state: progress(f"{done} of {of}: {state}"))
     before = len(report.scenarios)
     rest = msgspec.to_builtins(msgspec.structs.replace(document, scenarios=(), findings=()))
@@ -76,14 +78,14 @@ def _repointed(finding: Finding, pointer: Callable[[str], str]) -> Finding:
 
 
 def _with_engines(
-    report: Report, options: engine.Options, environ: Mapping[str, str], progress: Callable[[str], None]
+    report: Report, options: Options, environ: Mapping[str, str], progress: Callable[[str], None]
 ) -> Report:
     from cudnn_doctor.engines.run import run
     from cudnn_doctor.model.engines import EngineOptions
     from cudnn_doctor.render.engines import progress_line
     from cudnn_doctor.rules.engines import findings
 
-    bench = engine.bench(options, environ, None)
+    bench = examine.live_targets(options, environ, None)
     ((path, preload), *_) = bench.copies
     wanted = EngineOptions(cudnn=path, preload=preload, device=bench.devices[0], quick=True)
     seen = run(wanted, lambda p: progress(progress_line(p)))
@@ -91,10 +93,10 @@ def _with_engines(
     return _joined(report, findings(seen, at="/engines"), options)
 
 
-def _joined(report: Report, findings: Sequence[Finding], options: engine.Options) -> Report:
+def _joined(report: Report, findings: Sequence[Finding], options: Options) -> Report:
     """The report with more findings; they can make the verdict worse, never better."""
     together = (*report.findings, *findings)
-    verdict, reason = exits.judge(together, fail_on=options.fail_on)
+    verdict, reason = verdict_of(together, fail_on=options.fail_on)
     if verdict == "ok" and report.verdict != "ok":
         verdict, reason = report.verdict, report.reason
     return msgspec.structs.replace(
@@ -102,5 +104,5 @@ def _joined(report: Report, findings: Sequence[Finding], options: engine.Options
         findings=together,
         verdict=verdict,
         reason=reason,
-        exit_code=exits.exit_code(verdict, together, options.exit_style),
+        exit_code=exit_code(verdict, together, options.exit_style),
     )

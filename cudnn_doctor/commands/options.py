@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from cudnn_doctor.examine import Options
+    from cudnn_doctor.model.options import Options
 
 Style = Literal["plain", "nagios"]
 OwnerName = Literal["node", "environment", "program"]
@@ -78,6 +78,6 @@ NoRedact = Annotated[bool, typer.Option("--no-redact", help="Keep names, address
 
 def engine_options(**wanted: object) -> Options:
     """What a command hands to the engine, whose types load only then."""
-    from cudnn_doctor.examine import Options
+    from cudnn_doctor.model.options import Options
 
     return Options(**wanted)  # type: ignore[arg-type]  # typer has checked each one

@@ -8,13 +8,15 @@ from datetime import date
 from pathlib import Path
 from time import monotonic
 
-from cudnn_doctor import examine as engine
-from cudnn_doctor.commands import live_tests as deeper
+from cudnn_doctor import examine
+from cudnn_doctor.commands import live_tests
 from cudnn_doctor.commands.files import Attachment
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.explanation import Explanation
+from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
 from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
+from cudnn_doctor.rules.judge import judge
 
 SECONDS = 60.0  # for unpacking a log
 LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 0.3 s for each MiB
@@ -23,7 +25,7 @@ LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; re
 class Request(Base, frozen=True, kw_only=True):
     """What the user wants in the document."""
 
-    options: engine.Options
+    options: Options
     replay: str | None = None
     logs: tuple[Path, ...] = ()
     states: bool = False
@@ -44,13 +46,13 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     """Examines, explains and redacts.
 
     Raises:
-        UsageError: as `engine.gather`, `engine.load`, `engine.bench` and `engine.judge`.
+        UsageError: as `examine.gather`, `recordings.load`, `examine.live_targets` and `judge`.
         OSError, InputError: a log that cannot be read.
     """
     progress("examining this machine" if request.replay is None else "judging the recording")
-    facts = engine.facts(request.options, environ, request.replay)
-    report = engine.judge(facts, request.options, today)
-    report = deeper.add(
+    facts = examine.facts(request.options, environ, request.replay)
+    report = judge(facts, request.options, today)
+    report = live_tests.add(
         report, request.options, environ, progress,
         states=request.states, engines=request.engines, replayed=request.replay is not None,
     )  # fmt: skip

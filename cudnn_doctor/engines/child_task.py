@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from cudnn_doctor.engines.detectors import Bench, Side
+from cudnn_doctor.engines.detectors import PlanTests, Side
 from cudnn_doctor.engines.gpu import STICKY, CudaError, Gpu
 from cudnn_doctor.engines.graphs import Graph
 from cudnn_doctor.engines.keys import POISONED, engine_of, plan_key, step_name
@@ -154,7 +154,7 @@ class _Problem:
         with self._stack:
             self.builder = Side(self.session.handle(self.wire, streams[0]), streams[0])
             self._stack.callback(self._drop_builder)
-            self.bench = Bench(self.gpu, self.backend, self.builder, self.session.given, self.session.third)
+            self.bench = PlanTests(self.gpu, self.backend, self.builder, self.session.given, self.session.third)
             graph = partial(Graph, self.backend, self.builder.handle, self.work.problem)
             self.graph: Graph = self._stack.enter_context(self._step("", "graph", graph, must=True).value)
             self.memories = Memories(self.gpu, self.graph)

@@ -13,7 +13,7 @@ from cudnn_doctor.engines.problems import Problem
 from cudnn_doctor.engines.verdicts import engine_row
 from cudnn_doctor.live.parent import TaskOutcome
 from cudnn_doctor.model.engines import PlanSeen, ProblemReport, Refusal
-from cudnn_doctor.model.live import Fate, Step
+from cudnn_doctor.model.live import Step, Termination
 
 TESTS = ("capture", "capture_control", "held", "held_control", "destroyed", "threads", "clone")
 MOST_RESTARTS = 12
@@ -47,7 +47,7 @@ class Record:
 
     # -- reading
 
-    def take(self, outcome: TaskOutcome, fate: Fate) -> None:
+    def take(self, outcome: TaskOutcome, fate: Termination) -> None:
         """Adds what one child wrote about this problem and how it ended."""
         for step in outcome.steps:
             if step.status is None:
@@ -127,7 +127,7 @@ class Record:
         """Whether test 4 goes on: it has not ended too many children of this problem."""
         return len(self.unshared()) < MOST_SHARING_DEATHS
 
-    def _died(self, outcome: TaskOutcome, fate: Fate) -> None:
+    def _died(self, outcome: TaskOutcome, fate: Termination) -> None:
         how = how_it_died(outcome, fate)
         step = fate.last_step
         key, name = split_step(step)
@@ -216,7 +216,7 @@ class Record:
         return round(start + built[0]["build_ms"], 3), round(start + tried, 3)
 
 
-def how_it_died(outcome: TaskOutcome, fate: Fate) -> str:
+def how_it_died(outcome: TaskOutcome, fate: Termination) -> str:
     """The end of a child in words."""
     poisoned = [s for s in outcome.steps if s.call == "poisoned"]
     said = [line.strip() for line in fate.stderr.split(FAULTHANDLER)[0].splitlines() if line.strip()]

@@ -28,7 +28,7 @@ class Side:
         self.handle, self.stream = handle, stream
 
 
-class Bench:
+class PlanTests:
     """What the tests work with: the GPU, the backend, the side that builds and the side that executes, a third."""
 
     def __init__(self, gpu: Gpu, backend: Backend, builder: Side, given: Side, third: Side) -> None:
@@ -119,7 +119,7 @@ class _Worker:
     """One thread of test 4."""
 
     def __init__(
-        self, bench: Bench, side: Side, plan: BackendDescriptor, memories: Sequence[Memory], reference: bytes
+        self, bench: PlanTests, side: Side, plan: BackendDescriptor, memories: Sequence[Memory], reference: bytes
     ) -> None:
         self.bench, self.side, self.plan = bench, side, plan
         self.memories, self.reference = memories, reference

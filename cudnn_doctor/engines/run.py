@@ -16,9 +16,9 @@ from cudnn_doctor.engines.problems import Problem, problems
 from cudnn_doctor.engines.verdicts import controls
 from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
-from cudnn_doctor.model import verdict as exits
 from cudnn_doctor.model.engines import EngineOptions, EngineProgress, EnginesReport, PlanSeen, ProblemReport, Totals
 from cudnn_doctor.model.report import Tool
+from cudnn_doctor.model.verdict import NO_VERDICT, exit_code, verdict_of
 
 BODY = "cudnn_doctor.engines.child_task:examine"
 MOST_CHILDREN = 8  # contexts are made one after the other by the driver, and each takes device memory
@@ -38,7 +38,7 @@ def run(options: EngineOptions, progress: Progress | None = None) -> EnginesRepo
     Raises:
         UsageError: an operation or data type that is not known, or no libcudnn at the path.
     """
-    from cudnn_doctor.examine import UsageError
+    from cudnn_doctor.model.errors import UsageError
 
     start = time.monotonic()
     taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -62,7 +62,7 @@ def chosen(operations: Sequence[str], data_types: Sequence[str], *, quick: bool)
     Raises:
         UsageError: an operation or data type that is not known, or a choice that leaves nothing.
     """
-    from cudnn_doctor.examine import UsageError
+    from cudnn_doctor.model.errors import UsageError
 
     try:
         return problems(operations=operations, data_types=data_types, quick=quick)
@@ -167,7 +167,7 @@ def report(
         interrupted=interrupted,
         ms=round(ms, 1),
         verdict="no-verdict",
-        exit_code=exits.NO_VERDICT,
+        exit_code=NO_VERDICT,
         reason="",
         capture_control=capture,
         held_control=held,
@@ -177,8 +177,8 @@ def report(
     from cudnn_doctor.rules.engines import findings
 
     judged = findings(draft)
-    verdict, reason = exits.judge(judged, required=("CD650",))
-    return msgspec.structs.replace(draft, verdict=verdict, exit_code=exits.exit_code(verdict, judged), reason=reason)
+    verdict, reason = verdict_of(judged, required=("CD650",))
+    return msgspec.structs.replace(draft, verdict=verdict, exit_code=exit_code(verdict, judged), reason=reason)
 
 
 def totals(parts: Sequence[ProblemReport], plans: Sequence[PlanSeen]) -> Totals:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cudnn_doctor.live.output import Capped, split_traceback
-from cudnn_doctor.live.transcript import Job, JobOutcome, Story, not_started
+from cudnn_doctor.live.transcript import Job, JobOutcome, Transcript, not_started
 from cudnn_doctor.live.wire import LOST_CHANNEL
-from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.live import Termination
 
 if TYPE_CHECKING:
     import selectors
@@ -36,7 +36,7 @@ class Child:
         self._selector: selectors.BaseSelector | None = None
         self._started = time.monotonic()
         self._output = Capped()
-        self._story = Story(job)
+        self._story = Transcript(job)
         self._dead = False
         self._open: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
@@ -187,7 +187,7 @@ class Child:
         self._close_all()
         return code
 
-    def _fate(self, code: int | None, *, timed_out: bool) -> Fate:
+    def _fate(self, code: int | None, *, timed_out: bool) -> Termination:
         story = self._story
         remarks = [r.error for r in story.records if r.error]
         if story.garbage:
@@ -197,7 +197,7 @@ class Child:
             remarks.append(where)
         if code == LOST_CHANNEL:
             remarks.append("a library closed the result channel")
-        fate = Fate(
+        fate = Termination(
             kind="completed",
             last_step=story.pending,
             last_label=story.pending_label,

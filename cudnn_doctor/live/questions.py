@@ -8,7 +8,7 @@ from typing import Any
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
 from cudnn_doctor.model.base import Absent, AbsentReason, Base, Fact, Known, known
 from cudnn_doctor.model.facts import CudaInit
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.native.cuda import LIBCUDA
 from cudnn_doctor.native.cudnn import cuda_dotted, dotted
 
@@ -19,7 +19,7 @@ class Answer(Base, frozen=True, kw_only=True):
     version: Fact[str]  # "9.19.0": of the graph (9) or ops_infer (8) library that it found, not of the shim
     cudart: Fact[str]  # CUDA that it was built with
     asked: str  # "ok", or in words how it failed
-    fate: Fate
+    fate: Termination
 
 
 def ask_versions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cudnn_doctor.live.parent import JobOutcome, TaskOutcome
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.native.cudnn import dotted
 
 UNNAMED = ("", "CUDNN_UNKNOWN_STATUS")
@@ -60,10 +60,10 @@ def named(steps: tuple[Step, ...], version: str) -> tuple[Step, ...]:
     return tuple(done)
 
 
-def _fate(outcome: JobOutcome, task: TaskOutcome) -> Fate:
+def _fate(outcome: JobOutcome, task: TaskOutcome) -> Termination:
     fate = outcome.fate
     if (task.begun and not task.ended) or len(outcome.tasks) == 1 or not any(t.begun for t in outcome.tasks):
         return fate
     if task.ended:
-        return Fate(kind="completed", error=task.error)
-    return Fate(kind="not-started", error="the child ended before this state's turn")
+        return Termination(kind="completed", error=task.error)
+    return Termination(kind="not-started", error="the child ended before this state's turn")

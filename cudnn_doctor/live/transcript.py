@@ -10,7 +10,7 @@ import msgspec
 
 from cudnn_doctor.live.output import clean
 from cudnn_doctor.model.base import Base
-from cudnn_doctor.model.live import Fate, Step
+from cudnn_doctor.model.live import Step, Termination
 
 LINE_LIMIT = 1 << 20  # bytes of one result line
 RESULT_LIMIT = 16 << 20  # bytes of all result lines of a child
@@ -50,7 +50,7 @@ class JobOutcome(Base, frozen=True, kw_only=True):
     """How a child fared: one task outcome for each of the job's tasks, in order."""
 
     job: Job
-    fate: Fate
+    fate: Termination
     tasks: tuple[TaskOutcome, ...]
     ms: float  # from the start of the process to its last word
 
@@ -58,7 +58,7 @@ class JobOutcome(Base, frozen=True, kw_only=True):
 def not_started(job: Job, error: str) -> JobOutcome:
     """The outcome of a job that never became a process."""
     tasks = tuple(TaskOutcome(id=t.id, begun=False, ended=False, steps=(), ms=0.0) for t in job.tasks)
-    return JobOutcome(job=job, fate=Fate(kind="not-started", error=error), tasks=tasks, ms=0.0)
+    return JobOutcome(job=job, fate=Termination(kind="not-started", error=error), tasks=tasks, ms=0.0)
 
 
 class _Line(msgspec.Struct):
@@ -99,7 +99,7 @@ class _Record:
         )
 
 
-class Story:
+class Transcript:
     """The result lines of a child, as far as they have come."""
 
     def __init__(self, job: Job) -> None:

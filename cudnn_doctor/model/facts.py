@@ -11,7 +11,7 @@ from typing import Literal
 from cudnn_doctor.model.base import NOT_EXAMINED, Base, Fact, Known
 
 
-class Patient(Base, frozen=True, kw_only=True):
+class TargetEnv(Base, frozen=True, kw_only=True):
     """The Python environment that is examined; often not the doctor's own."""
 
     prefix: str
@@ -266,7 +266,7 @@ class Snapshot(Base, frozen=True, kw_only=True):
     """All facts about one machine and one patient. No judgement."""
 
     taken_at: str  # ISO 8601, UTC
-    patient: Patient
+    patient: TargetEnv
     host: Host
     driver: Driver
     gpus: Fact[tuple[Gpu, ...]]

@@ -19,7 +19,7 @@ class Step(Base, frozen=True, kw_only=True):
     ms: float | None = None
 
 
-class Fate(Base, frozen=True, kw_only=True):
+class Termination(Base, frozen=True, kw_only=True):
     """How a child process ended."""
 
     kind: Literal["completed", "signal", "exit", "timeout", "not-started"]
@@ -38,7 +38,7 @@ class ScenarioResult(Base, frozen=True, kw_only=True):
     device: int | None
     cudnn: str  # path of libcudnn that was opened
     cudnn_version: str  # "9.19.0"; "" when it never answered
-    fate: Fate
+    fate: Termination
     steps: tuple[Step, ...]
     ms: float
     verdict: str = ""  # reproduce: "as-expected", "differs", "unknown-version"; live-check leaves it empty

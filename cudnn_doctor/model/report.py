@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from cudnn_doctor import __version__
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.live import ScenarioResult
@@ -49,6 +50,14 @@ class Tool(Base, frozen=True, kw_only=True):
     matrix_checked_on: str = ""
 
 
+class Examination(Base, frozen=True, kw_only=True):
+    """What there is to judge, live or replayed."""
+
+    snapshot: Snapshot
+    scenarios: tuple[ScenarioResult, ...] = ()
+    replayed: str = ""  # name of the recording
+
+
 class SnapshotFile(Base, frozen=True, kw_only=True):
     """What `cudnn-doctor snapshot` writes: facts and live results without judgement."""
 
@@ -73,3 +82,8 @@ class Report(Base, frozen=True, kw_only=True):
     fail_on: Severity = "error"  # least severity that counts for the verdict
     engines: dict[str, Any] | None = None  # the document of `engines`, where it was added
     reproduction: dict[str, Any] | None = None  # the document of `reproduce`; its scenarios are among those above
+
+
+def tool(matrix_checked_on: str = "") -> Tool:
+    """Who wrote a document."""
+    return Tool(version=__version__, matrix_checked_on=matrix_checked_on)

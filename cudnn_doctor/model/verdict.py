@@ -20,7 +20,7 @@ def heading(finding: Finding) -> str:
     return f"{finding.code} {title}" if told else f"{finding.code} {finding.subject}: {title}"
 
 
-def judge(
+def verdict_of(
     findings: Iterable[Finding], *, fail_on: Severity = "error", required: Collection[str] = ()
 ) -> tuple[Verdict, str]:
     """The verdict over all findings and the sentence that says why.

@@ -15,10 +15,10 @@ from cudnn_doctor.model.facts import (
     Host,
     Overwrite,
     Package,
-    Patient,
     ProbeFailure,
     Resolution,
     Snapshot,
+    TargetEnv,
 )
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class _Guard:
 
 
 def collect(
-    patient: Patient,
+    patient: TargetEnv,
     environ: Mapping[str, str],
     *,
     root: Path = Path("/"),
@@ -86,13 +86,13 @@ def collect(
         )
 
 
-def read_libraries(patient: Patient, environ: Mapping[str, str], *, root: Path = Path("/")) -> Libraries:
+def read_libraries(patient: TargetEnv, environ: Mapping[str, str], *, root: Path = Path("/")) -> Libraries:
     """The part of `collect` that live commands need."""
     return _libraries(_Guard(), patient, environ, root)[0]
 
 
 def _libraries(
-    guard: _Guard, patient: Patient, environ: Mapping[str, str], root: Path
+    guard: _Guard, patient: TargetEnv, environ: Mapping[str, str], root: Path
 ) -> tuple[Libraries, Fact[tuple[Package, ...]], tuple[Overwrite, ...]]:
     from cudnn_doctor.probe import cuda_libs, cudnn_copies, frameworks, loader
     from cudnn_doctor.probe import packages as package_probe

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cudnn_doctor.model.base import Absent, Fact, known
-from cudnn_doctor.model.facts import Cuda, CudaLibrary, Package, Patient, Toolkit
+from cudnn_doctor.model.facts import Cuda, CudaLibrary, Package, TargetEnv, Toolkit
 from cudnn_doctor.probe.packages import installed, probe_packages
 from cudnn_doctor.probe.search_dirs import library_folders, toolkit_roots
 
@@ -26,7 +26,7 @@ _WHEELS = {
 
 
 def probe_cuda(
-    patient: Patient,
+    patient: TargetEnv,
     environ: Mapping[str, str],
     root: Path = Path("/"),
     packages: Fact[tuple[Package, ...]] | None = None,
@@ -72,7 +72,7 @@ def _toolkit_version(path: str) -> Fact[str]:
 
 
 def _libraries(
-    patient: Patient, environ: Mapping[str, str], root: Path, packages: Sequence[Package]
+    patient: TargetEnv, environ: Mapping[str, str], root: Path, packages: Sequence[Package]
 ) -> tuple[CudaLibrary, ...]:
     found: dict[str, CudaLibrary] = {}
     seen: set[str] = set()

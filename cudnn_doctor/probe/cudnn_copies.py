@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
-from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, Patient, SubLibrary
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, SubLibrary, TargetEnv
 from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_section
 from cudnn_doctor.probe.ownership import Owner, owner_of
 from cudnn_doctor.probe.packages import installed, probe_packages
@@ -42,7 +42,7 @@ class _File(msgspec.Struct):
 
 
 def find_cudnn(
-    patient: Patient,
+    patient: TargetEnv,
     environ: Mapping[str, str],
     root: Path = Path("/"),
     packages: Fact[tuple[Package, ...]] | None = None,

@@ -15,7 +15,7 @@ from glob import escape, glob
 from typing import Any, Literal
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known, value_or
-from cudnn_doctor.model.facts import Framework, Package, Patient
+from cudnn_doctor.model.facts import Framework, Package, TargetEnv
 from cudnn_doctor.probe.elf import ElfError, read_dynamic, read_section
 from cudnn_doctor.probe.packages import installed, requirement_name
 
@@ -27,7 +27,7 @@ _RODATA = 16 << 20  # bytes of a .rodata section that are searched for a string
 _NOT_STATED = Absent(reason="not-found", detail="no file of the distribution states it")
 
 
-def probe_frameworks(patient: Patient, packages: Fact[tuple[Package, ...]]) -> tuple[Framework, ...]:
+def probe_frameworks(patient: TargetEnv, packages: Fact[tuple[Package, ...]]) -> tuple[Framework, ...]:
     """The frameworks among the packages, in the order of the model's names."""
     found: dict[tuple[str, str], Framework] = {}
     for name, distributions, folder, read in _READERS:

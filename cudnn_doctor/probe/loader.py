@@ -14,7 +14,7 @@ from glob import escape, glob
 from pathlib import Path
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known, value_or
-from cudnn_doctor.model.facts import CudnnCopy, Framework, Patient, Resolution
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution, TargetEnv
 from cudnn_doctor.probe.cudnn_parts import SHIM, Opening, openings
 from cudnn_doctor.probe.ldcache import read_ld_cache
 from cudnn_doctor.probe.ldso import Found, Library, Process, System, tidy
@@ -50,7 +50,7 @@ def resolve(
 
 
 def resolutions(
-    patient: Patient,
+    patient: TargetEnv,
     frameworks: Sequence[Framework],
     copies: Sequence[CudnnCopy],
     environ: Mapping[str, str],
@@ -84,7 +84,7 @@ def resolutions(
 class _Run:
     """The patient's Python just started: its executable, libpython, and _ctypes, from which a plain dlopen comes."""
 
-    def __init__(self, patient: Patient, environ: Mapping[str, str], system: System) -> None:
+    def __init__(self, patient: TargetEnv, environ: Mapping[str, str], system: System) -> None:
         self.patient = patient
         python = os.path.realpath(patient.python.value) if isinstance(patient.python, Known) else ""
         self.process = Process(system, environ, python)

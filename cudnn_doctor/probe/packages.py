@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
-from cudnn_doctor.model.facts import Overwrite, Package, Patient
+from cudnn_doctor.model.facts import Overwrite, Package, TargetEnv
 
 _RELEVANT = (
     *("tensorflow", "tf-nightly", "torch", "jax", "nvidia-", "cuda-", "cupy", "onnxruntime", "ort-", "ctranslate2"),
@@ -27,7 +27,7 @@ _LIBRARY = (".dll", ".pyd")  # and whatever has ".so" in its name
 _HASHED = 64 << 20  # bytes of the largest file whose hash is taken
 
 
-def probe_packages(patient: Patient) -> Fact[tuple[Package, ...]]:
+def probe_packages(patient: TargetEnv) -> Fact[tuple[Package, ...]]:
     """The relevant distributions, sorted by name. Of one name in several folders the first on sys.path counts."""
     if not patient.site_packages:
         return Absent(reason="not-found", detail=f"no package folder in {patient.prefix}")
@@ -97,7 +97,7 @@ def sha256_of(path: str) -> str:
     return "sha256=" + base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
 
 
-def probe_overwrites(patient: Patient, packages: Fact[tuple[Package, ...]]) -> tuple[Overwrite, ...]:
+def probe_overwrites(patient: TargetEnv, packages: Fact[tuple[Package, ...]]) -> tuple[Overwrite, ...]:
     """Distributions whose RECORDs claim the same libraries with different content, two and two.
 
     Only libraries count: shared `__init__.py` and headers harm nobody. Which distribution's files the disk holds is
@@ -226,7 +226,7 @@ def _egg_requires(text: str) -> list[str]:
     return result
 
 
-def _conda_packages(patient: Patient) -> list[Package]:
+def _conda_packages(patient: TargetEnv) -> list[Package]:
     """CUDA packages of a conda environment, which have no dist-info: named NAME-VERSION-BUILD.json in conda-meta."""
     folder = os.path.join(patient.prefix, "conda-meta")
     try:

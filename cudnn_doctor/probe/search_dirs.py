@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from glob import escape, glob
 from pathlib import Path
 
-from cudnn_doctor.model.facts import Framework, Patient
+from cudnn_doctor.model.facts import Framework, TargetEnv
 from cudnn_doctor.probe.elf import ElfError, read_dynamic
 from cudnn_doctor.probe.ldcache import read_ld_cache
 from cudnn_doctor.probe.root_files import at
@@ -24,7 +24,7 @@ _TRIPLETS = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 
 
 def library_folders(
-    patient: Patient,
+    patient: TargetEnv,
     environ: Mapping[str, str],
     root: Path,
     prefixes: tuple[str, ...],
@@ -44,7 +44,7 @@ def library_folders(
 
 
 def _candidates(
-    patient: Patient,
+    patient: TargetEnv,
     environ: Mapping[str, str],
     root: Path,
     prefixes: tuple[str, ...],

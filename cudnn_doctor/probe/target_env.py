@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
-from cudnn_doctor.model.facts import Patient
+from cudnn_doctor.model.facts import TargetEnv
 
 Kind = Literal["venv", "conda", "system"]
 
@@ -22,7 +22,7 @@ class NoEnvironmentError(ValueError):
     """`--env` names nothing that is a Python environment; the text says what is there and what is expected."""
 
 
-def find_patient(env: str | None, environ: Mapping[str, str]) -> Patient:
+def find_target_env(env: str | None, environ: Mapping[str, str]) -> TargetEnv:
     """The environment that `env` names, else VIRTUAL_ENV, else CONDA_PREFIX, else the interpreter that runs this.
 
     Args:
@@ -65,11 +65,11 @@ def _named(path: Path) -> tuple[Path, Path | None]:
     raise NoEnvironmentError(f"--env {path}: no library folder (lib/pythonX.Y) belongs to this executable. {expected}")
 
 
-def _patient(prefix: Path, python: Path | None, chosen_by: str, environ: Mapping[str, str]) -> Patient:
+def _patient(prefix: Path, python: Path | None, chosen_by: str, environ: Mapping[str, str]) -> TargetEnv:
     config = _config(prefix)
     kind: Kind = "venv" if config is not None else "conda" if (prefix / "conda-meta").is_dir() else "system"
     python = python or _python_of(prefix)
-    return Patient(
+    return TargetEnv(
         prefix=str(prefix),
         python=known(str(python), "file") if python else Absent(reason="not-found", detail=f"no python in {prefix}"),
         python_version=_version(prefix, config or {}, python),

@@ -18,7 +18,7 @@ from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.reproduce.run import Progress, run_states
 
 if TYPE_CHECKING:
-    from cudnn_doctor.model.facts import Patient
+    from cudnn_doctor.model.facts import TargetEnv
 
 
 class Wanted(Base, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Wanted(Base, frozen=True, kw_only=True):
 
 
 def reproduce_here(
-    wanted: Wanted, patient: Patient, environ: Mapping[str, str], progress: Progress | None = None
+    wanted: Wanted, patient: TargetEnv, environ: Mapping[str, str], progress: Progress | None = None
 ) -> Reproduction:
     """Runs the states on this machine.
 

@@ -14,11 +14,11 @@ from cudnn_doctor.reproduce.report import devices_of
 from cudnn_doctor.scenarios.sub_library_foreign import FIRST
 
 if TYPE_CHECKING:
-    from cudnn_doctor.model.facts import Patient
+    from cudnn_doctor.model.facts import TargetEnv
     from cudnn_doctor.probe import Libraries
 
 
-class Bench(Base, frozen=True, kw_only=True):
+class StateTargets(Base, frozen=True, kw_only=True):
     """Where the states run."""
 
     copies: tuple[Copy, ...]
@@ -27,8 +27,8 @@ class Bench(Base, frozen=True, kw_only=True):
 
 
 def gather(
-    patient: Patient, environ: Mapping[str, str], which: str | None, wanted: Sequence[int], *, users: bool = True
-) -> Bench:
+    patient: TargetEnv, environ: Mapping[str, str], which: str | None, wanted: Sequence[int], *, users: bool = True
+) -> StateTargets:
     """Reads the machine. `which` is `--cudnn`: None for the copy that wins, "all", or a path; `wanted` are ordinals.
 
     `users`: whether anybody needs to know who else uses the GPUs and whether MPS runs; asking takes 0.2 s.
@@ -47,8 +47,8 @@ def gather(
     libraries = read[0] if read else read_libraries(patient, environ)
     copies = tuple(describe(path, preload, libraries) for path, preload in named_copies(libraries, which))
     if snapshot is None:
-        return Bench(copies=copies, devices=tuple(Device(ordinal=o) for o in ordinals))
-    return Bench(copies=copies, devices=devices_of(snapshot, ordinals, environ), mps=snapshot.host.mps)
+        return StateTargets(copies=copies, devices=tuple(Device(ordinal=o) for o in ordinals))
+    return StateTargets(copies=copies, devices=devices_of(snapshot, ordinals, environ), mps=snapshot.host.mps)
 
 
 def describe(path: str, preload: Sequence[str], libraries: Libraries) -> Copy:

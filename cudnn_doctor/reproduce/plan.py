@@ -9,7 +9,7 @@ from importlib import import_module
 from cudnn_doctor.live.one_device import only
 from cudnn_doctor.live.parent import Job, Task
 from cudnn_doctor.model.base import Base, Fact, Known
-from cudnn_doctor.model.live import Fate, ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult, Termination
 from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario
@@ -203,7 +203,7 @@ def _skipped(state: Scenario, copy: Copy, device: Device, why: str) -> ScenarioR
         device=device.ordinal,
         cudnn=copy.path,
         cudnn_version=copy.version,
-        fate=Fate(kind="not-started"),
+        fate=Termination(kind="not-started"),
         steps=(),
         ms=0.0,
         skipped=why,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cudnn_doctor import __version__
-from cudnn_doctor.model import verdict as exits
 from cudnn_doctor.model.base import Absent, Known, value_or
 from cudnn_doctor.model.facts import Gpu, GpuProcess, Snapshot
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.report import Tool
 from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
+from cudnn_doctor.model.verdict import exit_code, verdict_of
 from cudnn_doctor.reproduce.compare import ran, rows
 from cudnn_doctor.reproduce.conclude import conclusions
 from cudnn_doctor.rules.states import findings
@@ -22,13 +22,13 @@ def report(results: Sequence[ScenarioResult], copies: Sequence[Copy], devices: S
     table = rows(results)
     harmless = frozenset(k for k, (_, s) in scenarios().items() if s.danger == "harmless")
     found = findings(results, table, harmless)
-    verdict, reason = exits.judge(found)
+    verdict, reason = verdict_of(found)
     if verdict != "problem" and not any(map(ran, results)):
         verdict, reason = "no-verdict", "no state was run"
     return Reproduction(
         tool=Tool(version=__version__),
         verdict=verdict,
-        exit_code=exits.exit_code(verdict, found),
+        exit_code=exit_code(verdict, found),
         reason=reason,
         rows=table,
         conclusions=conclusions(results, copies, devices),

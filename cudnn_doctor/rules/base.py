@@ -24,7 +24,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from cudnn_doctor.model.base import Absent, Base, Known, value_or
-from cudnn_doctor.model.facts import Patient, Snapshot
+from cudnn_doctor.model.facts import Snapshot, TargetEnv
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Owner, Severity, Status
 from cudnn_doctor.model.versions import NotAVersionError
@@ -184,7 +184,7 @@ class Rule(Base, frozen=True, kw_only=True):
         )
 
 
-def _of_environment(fix: Fix, patient: Patient) -> Fix:
+def _of_environment(fix: Fix, patient: TargetEnv) -> Fix:
     """A fix whose `cudnn-doctor check` looks at the environment that was examined: without the --env of this call it
     would look at another one, and find that all is well."""
     if patient.chosen_by != "--env" or "cudnn-doctor check" not in fix.command + fix.verify:

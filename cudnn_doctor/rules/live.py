@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudnn_doctor.model.base import value_or
-from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.live import Termination
 from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import gpu_present
@@ -32,8 +32,8 @@ left out on purpose (--no-live).""",
     examples=lambda: (
         ("ok", live()),
         ("skipped", sample(live=())),
-        ("unknown", live(fate=Fate(kind="not-started", error="no time left before the deadline"))),
-        ("unknown", live(fate=Fate(kind="completed", error="KeyError: 'x'"))),
+        ("unknown", live(fate=Termination(kind="not-started", error="no time left before the deadline"))),
+        ("unknown", live(fate=Termination(kind="completed", error="KeyError: 'x'"))),
         ("problem", sample(live=(), required=("gpu",))),
     ),
     required=True,
@@ -89,8 +89,8 @@ the usual reasons; a defect of the library is the rare one.""",
     source=CHILD,
     examples=lambda: (
         ("ok", live()),
-        ("problem", live(fate=Fate(kind="signal", signal="SIGSEGV", last_step="cudnnCreate"), steps=())),
-        ("problem", live(fate=Fate(kind="exit", exit_code=1, last_step="cudnnCreate"), steps=())),
+        ("problem", live(fate=Termination(kind="signal", signal="SIGSEGV", last_step="cudnnCreate"), steps=())),
+        ("problem", live(fate=Termination(kind="exit", exit_code=1, last_step="cudnnCreate"), steps=())),
         ("skipped", sample(live=())),
     ),
 )
@@ -143,7 +143,7 @@ victim; the one after "Error:" is missing.""",
         (
             "problem",
             live(
-                fate=Fate(
+                fate=Termination(
                     kind="signal",
                     signal="SIGABRT",
                     last_step="cudnnCreate",
@@ -156,7 +156,7 @@ victim; the one after "Error:" is missing.""",
         (
             "problem",
             live(
-                fate=Fate(
+                fate=Termination(
                     kind="signal",
                     signal="SIGABRT",
                     last_step="cudnnCreateTensorDescriptor",
@@ -234,7 +234,7 @@ needs long to deliver half a gigabyte of libraries look like this.""",
     source=CHILD,
     examples=lambda: (
         ("ok", live()),
-        ("problem", live(fate=Fate(kind="timeout", last_step="cuDevicePrimaryCtxRetain"), steps=(), ms=20000.0)),
+        ("problem", live(fate=Termination(kind="timeout", last_step="cuDevicePrimaryCtxRetain"), steps=(), ms=20000.0)),
         ("skipped", sample(live=())),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudnn_doctor.model.base import Known, value_or
-from cudnn_doctor.model.live import Fate, Step
+from cudnn_doctor.model.live import Step, Termination
 from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
 from cudnn_doctor.rules.facts import gpus, numbers, same_version, size
@@ -217,7 +217,9 @@ cudnn-doctor's own environment: cuInit and cudnnCreate were asked without the bi
         (
             "problem",
             live(
-                fate=Fate(kind="completed", error="cuDeviceGet: RuntimeError: Failed to get cuGetProcAddress_v2"),
+                fate=Termination(
+                    kind="completed", error="cuDeviceGet: RuntimeError: Failed to get cuGetProcAddress_v2"
+                ),
                 steps=live_steps()[:2],
             ),
         ),
@@ -278,7 +280,7 @@ warning that cuDNN falls back to engines compiled at run time is not, because th
     source="output of the child process, capped",
     examples=lambda: (
         ("ok", live()),
-        ("problem", live(fate=Fate(kind="completed", stderr="WARNING: something of the driver"))),
+        ("problem", live(fate=Termination(kind="completed", stderr="WARNING: something of the driver"))),
         ("skipped", sample(live=())),
     ),
 )

@@ -22,14 +22,14 @@ from cudnn_doctor.model.facts import (
     Limits,
     NvmlStatus,
     Package,
-    Patient,
     PciDevice,
     Resolution,
     SearchStep,
     Snapshot,
     SubLibrary,
+    TargetEnv,
 )
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.rules.base import Case
 
 EX = "example"
@@ -101,7 +101,7 @@ def snapshot() -> Snapshot:
     libcuda = "/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04"
     return Snapshot(
         taken_at="2026-11-30T12:00:00Z",
-        patient=Patient(
+        patient=TargetEnv(
             prefix="/opt/venv",
             python=known("/opt/venv/bin/python", EX),
             python_version=known("3.12.3", EX),
@@ -267,7 +267,7 @@ def live_check(**changes: Any) -> ScenarioResult:
         device=0,
         cudnn=f"{CUDNN_DIR}/libcudnn.so.9",
         cudnn_version="9.19.0",
-        fate=Fate(kind="completed"),
+        fate=Termination(kind="completed"),
         steps=live_steps(),
         ms=420.0,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from cudnn_doctor.model.base import NOT_EXAMINED, blank
 from cudnn_doctor.model.facts import Snapshot
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.model.report import Evidence, Finding, Fix
 from cudnn_doctor.model.reproduction import Row
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
@@ -42,7 +42,7 @@ def _result(**changes: Any) -> ScenarioResult:
         "device": 0,
         "cudnn": CUDNN,
         "cudnn_version": "9.19.0",
-        "fate": Fate(kind="completed"),
+        "fate": Termination(kind="completed"),
         "steps": (Step(call="cudnnSetStream", label="own stream", status=0, name="CUDNN_STATUS_SUCCESS"),),
         "ms": 1.0,
         "verdict": "as-expected",
@@ -95,7 +95,10 @@ def _subject(cudnn_version: str, device: int | None) -> str:
 per-thread stream. Where this control fails, what the other states answer says nothing about stream errors.""",
     source=SOURCE,
     examples=lambda: (
-        ("problem", _case(_result(steps=(), fate=Fate(kind="signal", signal="SIGABRT", last_step="cudnnCreate")))),
+        (
+            "problem",
+            _case(_result(steps=(), fate=Termination(kind="signal", signal="SIGABRT", last_step="cudnnCreate"))),
+        ),
         ("ok", _case(_result())),
         ("skipped", _case()),
     ),
@@ -209,7 +212,9 @@ crash in cudnnCreate or cuInit points to a broken install or driver, not to the 
                 _result(
                     scenario="null-handle",
                     steps=(),
-                    fate=Fate(kind="signal", signal="SIGSEGV", last_step="cudnnSetStream", last_label="NULL handle"),
+                    fate=Termination(
+                        kind="signal", signal="SIGSEGV", last_step="cudnnSetStream", last_label="NULL handle"
+                    ),
                 )
             ),
         ),
@@ -248,7 +253,10 @@ server; states that fill the device's memory take it from everyone. Both are run
 nobody. Others need two GPUs or a second copy of cuDNN.""",
     source="design of reproduce",
     examples=lambda: (
-        ("skipped", _case(_result(scenario="trap", steps=(), fate=Fate(kind="not-started"), skipped="refused: MPS"))),
+        (
+            "skipped",
+            _case(_result(scenario="trap", steps=(), fate=Termination(kind="not-started"), skipped="refused: MPS")),
+        ),
         ("skipped", _case(_result())),
     ),
 )

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from cudnn_doctor.engines.child_task import COMPILES, MOST_CONFIGURATIONS, MOST_WORKSPACE, Session, Work
-from cudnn_doctor.engines.detectors import Bench, Side
+from cudnn_doctor.engines.detectors import PlanTests, Side
 from cudnn_doctor.engines.graphs import Graph, Tensor
 from cudnn_doctor.engines.keys import engine_of, plan_key
 from cudnn_doctor.engines.memory import APART, Memories, Memory
@@ -48,7 +48,7 @@ class Theirs:
         self.graph.execute_plan_at_index(pointers, memory.workspace, self.index, handle=handle)
 
 
-class TheirBench(Bench):
+class TheirBench(PlanTests):
     """Our detectors over the frontend's way to execute."""
 
     inputs: dict[int, int]
@@ -106,7 +106,7 @@ def _compare(wire: Wire, work: Work, shared: dict[str, Any]) -> None:
         wire.note("said", msgspec.to_builtins(ours), "ours")
         plans, theirs = _their_proposals(wire, frontend, work.problem, graph.tensors)
         wire.note("said", msgspec.to_builtins(theirs), "theirs")
-        bench = Bench(session.gpu, session.backend, builder, session.given, session.third)
+        bench = PlanTests(session.gpu, session.backend, builder, session.given, session.third)
         their_bench = TheirBench(session.gpu, session.backend, frontend.builder, frontend.given, session.third)
         their_bench.inputs = memories.inputs
         for key in _picked(work.problem, ours, shared["compiled"]):
@@ -215,7 +215,7 @@ def _compiled(problem: Problem, engine: int) -> str:
 # -- plans
 
 
-def _our_plan(bench: Bench, builder: Side, memories: Memories, config: BackendDescriptor, key: str) -> Built:
+def _our_plan(bench: PlanTests, builder: Side, memories: Memories, config: BackendDescriptor, key: str) -> Built:
     behaviour, numerical = config_notes(config)
     try:
         plan = build_plan(bench.backend, builder.handle, config)
@@ -226,7 +226,7 @@ def _our_plan(bench: Bench, builder: Side, memories: Memories, config: BackendDe
         return _tried(bench, memories, plan, built)
 
 
-def _their_plan(bench: Bench, memories: Memories, at: tuple[Any, int], name: str) -> Built:
+def _their_plan(bench: PlanTests, memories: Memories, at: tuple[Any, int], name: str) -> Built:
     graph, index = at
     try:
         graph.build_plan_at_index(index)
@@ -237,7 +237,7 @@ def _their_plan(bench: Bench, memories: Memories, at: tuple[Any, int], name: str
     return _tried(bench, memories, plan, built)
 
 
-def _tried(bench: Bench, memories: Memories, plan: Any, built: Built) -> Built:
+def _tried(bench: PlanTests, memories: Memories, plan: Any, built: Built) -> Built:
     space = built.workspace or 0
     if space > MOST_WORKSPACE:
         return msgspec.structs.replace(built, failure=f"wants {space >> 20} MiB of workspace")

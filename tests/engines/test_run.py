@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from cudnn_doctor.engines.run import nvrtc_beside, run
-from cudnn_doctor.examine import UsageError
 from cudnn_doctor.model.base import decode, encode
 from cudnn_doctor.model.engines import EngineOptions, EngineProgress, EngineRow, EnginesReport, ProblemReport
+from cudnn_doctor.model.errors import UsageError
 from tests.engines.stub import stub
 
 PLANTED = {

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cudnn_doctor.model.base import known
-from cudnn_doctor.model.facts import Patient
+from cudnn_doctor.model.facts import TargetEnv
 
 
 def wheel(
@@ -44,9 +44,9 @@ def wheel(
     return info
 
 
-def patient(prefix: Path, *sites: Path, python: str = "", version: str = "3.12.3") -> Patient:
+def patient(prefix: Path, *sites: Path, python: str = "", version: str = "3.12.3") -> TargetEnv:
     """A patient with these package folders."""
-    return Patient(
+    return TargetEnv(
         prefix=str(prefix),
         python=known(python or f"{prefix}/bin/python", "test"),
         python_version=known(version, "test"),

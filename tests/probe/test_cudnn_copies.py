@@ -9,8 +9,8 @@ import pytest
 
 from cudnn_doctor.live.questions import Answer
 from cudnn_doctor.model.base import Absent, Known
-from cudnn_doctor.model.facts import CudnnCopy, Patient
-from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.facts import CudnnCopy, TargetEnv
+from cudnn_doctor.model.live import Termination
 from cudnn_doctor.probe.cudnn_copies import find_cudnn, with_answers
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.machine import link, put
@@ -49,7 +49,7 @@ def debian(root: Path, version: str = "9.14.0") -> None:
     )
 
 
-def nobody(root: Path) -> Patient:
+def nobody(root: Path) -> TargetEnv:
     return patient(root / "env")
 
 
@@ -227,7 +227,7 @@ def test_answers_outrank_every_other_reading(tmp_path: Path, answered: bool) -> 
         version=Known(value="9.14.0", source=asked) if answered else gone,
         cudart=Known(value="13.0", source=asked) if answered else gone,
         asked="ok" if answered else "killed by SIGABRT",
-        fate=Fate(kind="completed"),
+        fate=Termination(kind="completed"),
     )
     (merged,) = with_answers([copy], {copy.real_path: answer})
     assert merged.asked == Known(value=answer.asked, source="child process")

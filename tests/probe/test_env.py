@@ -6,11 +6,12 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from cudnn_doctor.examine import Facts, Options, judge
 from cudnn_doctor.model.base import value_or
-from cudnn_doctor.model.report import Finding
+from cudnn_doctor.model.options import Options
+from cudnn_doctor.model.report import Examination, Finding
 from cudnn_doctor.probe import collect
-from cudnn_doctor.probe.target_env import find_patient
+from cudnn_doctor.probe.target_env import find_target_env
+from cudnn_doctor.rules.judge import judge
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.site import venv, wheel
 from tests.probe.test_loader import TORCH_2_11, cudnn, tensorflow, torch, winners
@@ -25,8 +26,8 @@ def cudnn_wheel(site: Path, name: str, version: str, major: int, parts: tuple[st
     return folder
 
 
-def examined(env: Path, environ: dict[str, str], root: Path) -> tuple[Facts, dict[tuple[str, str], Finding]]:
-    facts = Facts(snapshot=collect(find_patient(str(env), environ), environ, root=root))
+def examined(env: Path, environ: dict[str, str], root: Path) -> tuple[Examination, dict[tuple[str, str], Finding]]:
+    facts = Examination(snapshot=collect(find_target_env(str(env), environ), environ, root=root))
     report = judge(facts, Options(live=False), date(2026, 12, 1))
     assert facts.snapshot.failures == ()
     assert not {"tensorflow", "torch", "jax"} & sys.modules.keys()

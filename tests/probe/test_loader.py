@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from cudnn_doctor.model.base import Absent, Known, value_or
-from cudnn_doctor.model.facts import CudnnCopy, Framework, Patient, Resolution
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution, TargetEnv
 from cudnn_doctor.probe.cudnn_copies import find_cudnn
 from cudnn_doctor.probe.frameworks import probe_frameworks
 from cudnn_doctor.probe.loader import PLAIN, resolutions, resolve
 from cudnn_doctor.probe.packages import probe_packages
-from cudnn_doctor.probe.target_env import find_patient
+from cudnn_doctor.probe.target_env import find_target_env
 from tests.native.wheel import real_cudnn
 from tests.probe.elf_builder import library, needs_gcc
 from tests.probe.site import patient, wheel
@@ -88,7 +88,7 @@ def torch(site: Path, init: str, *, rpath: bool = True, cudart_in: str = "nvidia
 
 
 def look(
-    who: Patient, environ: Mapping[str, str], root: Path
+    who: TargetEnv, environ: Mapping[str, str], root: Path
 ) -> tuple[tuple[CudnnCopy, ...], tuple[Framework, ...], tuple[Resolution, ...]]:
     packages = probe_packages(who)
     found = probe_frameworks(who, packages)
@@ -297,7 +297,7 @@ def test_a_plain_dlopen_of_this_python_as_a_real_process_does_it(tmp_path: Path,
         (first / "libcudnn.so.9").symlink_to("libcudnn.so.9.3.0")
     elif case == "damaged first":
         (first / "libcudnn.so.9").write_bytes(b"")
-    who = find_patient(None, {})
+    who = find_target_env(None, {})
     copies = find_cudnn(who, environ)
     found = [r for r in resolutions(who, (), copies, environ) if (r.consumer, r.wanted) == (PLAIN, "libcudnn.so.9")]
     mine = [r.real_path.value for r in found if isinstance(r.real_path, Known)]
@@ -308,7 +308,7 @@ def test_a_plain_dlopen_of_this_python_as_a_real_process_does_it(tmp_path: Path,
 
 def test_a_real_cudnn_is_found_with_its_version_and_parts() -> None:
     jit = real_cudnn().parent
-    who = find_patient(None, {"PYTHONPATH": str(jit.parents[2])})
+    who = find_target_env(None, {"PYTHONPATH": str(jit.parents[2])})
     copies, _, found = look(who, {}, Path("/"))
     (copy,) = (c for c in copies if c.directory == os.path.realpath(jit))
     assert (copy.kind, copy.soname) == ("jit", "libcudnn.so.9")

@@ -9,7 +9,8 @@ import msgspec
 from cudnn_doctor.model.base import known
 from cudnn_doctor.model.facts import CudnnCopy
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Report, Tool
-from cudnn_doctor.model.verdict import exit_code, judge
+from cudnn_doctor.model.verdict import exit_code
+from cudnn_doctor.model.verdict import verdict_of as judge
 from cudnn_doctor.rules import sample
 
 OLD = "/opt/old/lib64/libcudnn.so.9"

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from cudnn_doctor.model.report import Finding, Report
-from cudnn_doctor.model.verdict import exit_code, judge
+from cudnn_doctor.model.verdict import exit_code
+from cudnn_doctor.model.verdict import verdict_of as judge
 from cudnn_doctor.render import render
 from cudnn_doctor.rules import all_rules
 from tests.render.build import FINDINGS, healthy, report

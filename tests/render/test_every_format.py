@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Report, Severity
-from cudnn_doctor.model.verdict import exit_code, judge
+from cudnn_doctor.model.verdict import exit_code
+from cudnn_doctor.model.verdict import verdict_of as judge
 from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.schemas import path_of

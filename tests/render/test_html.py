@@ -10,7 +10,7 @@ import pytest
 from cudnn_doctor.model import explanation as explain
 from cudnn_doctor.model.base import Absent, known
 from cudnn_doctor.model.facts import GpuProcess
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Report, Status
 from cudnn_doctor.render.html import render_html
 from cudnn_doctor.rules import sample
@@ -121,11 +121,11 @@ SAFE_ATTRIBUTES = frozenset(
 
 
 def provoked(
-    scenario: str, *steps: Step, fate: Fate | None = None, verdict: str = "as-expected", skipped: str = ""
+    scenario: str, *steps: Step, fate: Termination | None = None, verdict: str = "as-expected", skipped: str = ""
 ) -> ScenarioResult:
     return ScenarioResult(
-        scenario=scenario, device=0, cudnn=OLD, cudnn_version="9.1.0", fate=fate or Fate(kind="completed"), steps=steps,
-        ms=1.0, verdict=verdict, skipped=skipped,
+        scenario=scenario, device=0, cudnn=OLD, cudnn_version="9.1.0", fate=fate or Termination(kind="completed"),
+        steps=steps, ms=1.0, verdict=verdict, skipped=skipped,
     )  # fmt: skip
 
 
@@ -135,8 +135,8 @@ PROVOKED = (
     provoked(
         "full-memory", Step(call="cudnnCreate", status=4000, name="CUDNN_STATUS_INTERNAL_ERROR"), verdict="differs"
     ),
-    provoked("dead-handle", fate=Fate(kind="signal", signal="SIGSEGV", last_step="cudnnSetStream")),
-    provoked("illegal-address", fate=Fate(kind="not-started"), skipped="needs --faults", verdict=""),
+    provoked("dead-handle", fate=Termination(kind="signal", signal="SIGSEGV", last_step="cudnnSetStream")),
+    provoked("illegal-address", fate=Termination(kind="not-started"), skipped="needs --faults", verdict=""),
 )
 EVIL = (
     "</style></title></textarea>--><script>alert(1)</script><img src=x onerror=alert(1)>' onload='x\" onclick=\"y "
@@ -181,7 +181,7 @@ def full(text: str) -> Report:
         resolutions=tuple(msgspec.structs.replace(r, consumer=text, step=text) for r in snapshot.resolutions),
         patient=msgspec.structs.replace(snapshot.patient, prefix=text),
     )
-    live = sample.live_check(cudnn=text, fate=Fate(kind="signal", signal=text, last_step=text, stderr=text))
+    live = sample.live_check(cudnn=text, fate=Termination(kind="signal", signal=text, last_step=text, stderr=text))
     return report(
         findings=tuple(msgspec.structs.replace(bad, status=s) for s in states), snapshot=snapshot, reason=text,
         notes=(text,),

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from cudnn_doctor.examine import Facts, Options, judge, load
 from cudnn_doctor.model.base import decode
-from cudnn_doctor.model.report import Report
+from cudnn_doctor.model.options import Options
+from cudnn_doctor.model.report import Examination, Report
+from cudnn_doctor.recordings import load
 from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.render.markdown import LIMIT
+from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.schemas import path_of
 from tests.render.test_documents import JUNIT, SARIF
 from tests.render.test_every_format import exit_code_of
@@ -75,7 +77,7 @@ def test_redaction_changes_no_judgement(someone: Identity, path: Path, reports: 
     facts = load(str(path))
     snapshot, _ = redact(facts.snapshot, someone)
     scenarios = tuple(redact(r, someone)[0] for r in facts.scenarios)
-    after = judge(Facts(snapshot=snapshot, scenarios=scenarios), Options(), TODAY)
+    after = judge(Examination(snapshot=snapshot, scenarios=scenarios), Options(), TODAY)
     assert [(f.code, f.status, f.severity) for f in after.findings] == [
         (f.code, f.status, f.severity) for f in reports[path].findings
     ]

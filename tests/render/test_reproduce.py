@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.model.reproduction import Copy, Device, Reproduction
 from cudnn_doctor.render.reproduce import progress_line, render_list, render_reproduction
 from cudnn_doctor.reproduce.compare import judged
@@ -16,7 +16,7 @@ NINE, EIGHT = "/a/libcudnn.so.9", "/b/libcudnn.so.8"
 NAMES = {0: "CUDNN_STATUS_SUCCESS", 7: "CUDNN_STATUS_MAPPING_ERROR", 2007: "CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH"}
 
 
-def made(scenario: str, cudnn: str = NINE, fate: Fate | None = None, **answers: int) -> ScenarioResult:
+def made(scenario: str, cudnn: str = NINE, fate: Termination | None = None, **answers: int) -> ScenarioResult:
     steps = [
         Step(
             call="cudnnSetStream", label=k.replace("_", " ").replace("s context", "'s context"), status=v, name=NAMES[v]
@@ -32,7 +32,7 @@ def made(scenario: str, cudnn: str = NINE, fate: Fate | None = None, **answers: 
             device=0,
             cudnn=cudnn,
             cudnn_version="9.19.0" if cudnn == NINE else "8.9.7",
-            fate=fate or Fate(kind="completed"),
+            fate=fate or Termination(kind="completed"),
             steps=tuple(steps),
             ms=3.0,
         )
@@ -43,7 +43,7 @@ def valid(cudnn: str) -> ScenarioResult:
     return made("valid-stream", cudnn, own_stream=0, NULL_stream=0, legacy_stream=0)
 
 
-CRASH = Fate(
+CRASH = Termination(
     kind="signal", signal="SIGSEGV", last_step="cudnnSetStream", last_label="destroyed stream", stderr="\x1b[2Jx"
 )
 
@@ -53,7 +53,7 @@ def document(*, both: bool = False) -> Reproduction:
         valid(NINE),
         made("other-context", streams_context_current=2007, handles_context_current=2007),
         made("stream-destroyed", fate=CRASH),
-        msgspec.structs.replace(made("trap"), skipped="not asked for: --faults", fate=Fate(kind="not-started")),
+        msgspec.structs.replace(made("trap"), skipped="not asked for: --faults", fate=Termination(kind="not-started")),
     ]
     copies = [Copy(path=NINE, major=9, version="9.19.0")]
     if both:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from cudnn_doctor.model.base import NOT_EXAMINED, Absent, known
-from cudnn_doctor.model.live import Fate
+from cudnn_doctor.model.live import Termination
 from cudnn_doctor.model.report import Finding
 from cudnn_doctor.render.clean import cells
 from cudnn_doctor.render.text import render_text
@@ -158,7 +158,9 @@ def test_eight_gpus_alike_are_one_line_and_two_are_two() -> None:
 
 
 def test_a_live_check_that_died_says_where() -> None:
-    dead = sample.live_check(fate=Fate(kind="signal", signal="SIGABRT", last_step="cudnnCreate"), cudnn_version="")
+    dead = sample.live_check(
+        fate=Termination(kind="signal", signal="SIGABRT", last_step="cudnnCreate"), cudnn_version=""
+    )
     text = render_text(report(scenarios=(dead,)), width=120)
     assert "[✓] Live           device 0, cuDNN .../cudnn/lib/libcudnn.so.9: ended by SIGABRT in cudnnCreate\n" in text
 

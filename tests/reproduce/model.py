@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from cudnn_doctor.model.base import known
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.model.reproduction import Copy, Device, Request
 from cudnn_doctor.reproduce.run import run_states
 from tests.native import build
@@ -44,7 +44,7 @@ def result(scenario: str, *steps: tuple[str, int | str], **changes: Any) -> Scen
         "device": 0,
         "cudnn": "/x/libcudnn.so.9",
         "cudnn_version": "9.19.0",
-        "fate": Fate(kind="completed"),
+        "fate": Termination(kind="completed"),
         "ms": 1.0,
         **changes,
     }

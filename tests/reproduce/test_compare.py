@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.reproduce.compare import agrees, in_words, judged, rows, unmade
 from cudnn_doctor.reproduce.report import report
 from cudnn_doctor.scenarios.base import Between, Expected, NoneOf, OneOf
@@ -36,22 +36,26 @@ def test_an_answer_agrees(expected: Expected, yes: str, no: str, words: str) -> 
         (result("null-handle", ("NULL handle", 2002)), "differs"),
         (result("null-handle", ("NULL handle", 2000), cudnn_version="9.99.0"), "unknown-version"),
         (result("null-handle"), "differs"),
-        (result("null-handle", fate=Fate(kind="timeout", last_step="cuInit")), "differs"),
+        (result("null-handle", fate=Termination(kind="timeout", last_step="cuInit")), "differs"),
         (
-            result("stream-destroyed", fate=Fate(kind="signal", signal="SIGSEGV", last_label="destroyed stream")),
+            result(
+                "stream-destroyed", fate=Termination(kind="signal", signal="SIGSEGV", last_label="destroyed stream")
+            ),
             "as-expected",
         ),
         (
-            result("stream-destroyed", fate=Fate(kind="signal", signal="SIGABRT", last_label="destroyed stream")),
+            result(
+                "stream-destroyed", fate=Termination(kind="signal", signal="SIGABRT", last_label="destroyed stream")
+            ),
             "differs",
         ),
         (
-            result("sub-library-missing", fate=Fate(kind="signal", signal="SIGABRT", last_step="cudnnCreate")),
+            result("sub-library-missing", fate=Termination(kind="signal", signal="SIGABRT", last_step="cudnnCreate")),
             "as-expected",
         ),
         (result("sub-library-missing", ("own stream", 2007)), "differs"),
         (result("green-context", ("", "cuGreenCtxCreate 801")), "not-reached"),
-        (result("green-context", fate=Fate(kind="completed", error="cuX: RuntimeError: no")), "not-reached"),
+        (result("green-context", fate=Termination(kind="completed", error="cuX: RuntimeError: no")), "not-reached"),
     ],
 )
 def test_a_verdict(made: ScenarioResult, verdict: str) -> None:
@@ -59,7 +63,7 @@ def test_a_verdict(made: ScenarioResult, verdict: str) -> None:
 
 
 def test_what_comes_after_an_expected_end_is_not_missed() -> None:
-    end = Fate(kind="signal", signal="SIGSEGV", last_step="cudnnSetStream", last_label="old stream")
+    end = Termination(kind="signal", signal="SIGSEGV", last_step="cudnnSetStream", last_label="old stream")
     made = judged(result("context-destroyed", ("before", 0), ("new stream", 2007), fate=end, cudnn_version="9.1.0"))
     assert made.verdict == "as-expected"
     assert made.expected.startswith("before: 0; new stream: 2007; old stream: 2007 or 4000 or SIGSEGV; ")
@@ -99,7 +103,7 @@ def test_differing_repetitions_differ_when_one_does() -> None:
 
 
 def test_nothing_run_is_no_verdict() -> None:
-    skipped = result("trap", skipped="refused: MPS", fate=Fate(kind="not-started"))
+    skipped = result("trap", skipped="refused: MPS", fate=Termination(kind="not-started"))
     document = report([skipped], [copy()], [device()])
     assert (document.verdict, document.exit_code, document.reason) == ("no-verdict", 2, "no state was run")
 

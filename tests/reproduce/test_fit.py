@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cudnn_doctor.model.explanation import Cause, Evidence, Explanation, Facts
-from cudnn_doctor.model.live import Fate, Step
+from cudnn_doctor.model.live import Step, Termination
 from cudnn_doctor.model.reproduction import Reproduction
 from cudnn_doctor.render.reproduce import render_reproduction
 from cudnn_doctor.reproduce.match_log import states_for, with_agreements
@@ -34,7 +34,7 @@ def document(name: str, status: int, call: str = "cudnnSetStream") -> Reproducti
     trap = result("trap")
     import msgspec
 
-    refused = result("illegal-address", skipped="not asked for: --faults", fate=Fate(kind="not-started"))
+    refused = result("illegal-address", skipped="not asked for: --faults", fate=Termination(kind="not-started"))
     return report([msgspec.structs.replace(trap, steps=(step,)), refused], [copy()], [device()])
 
 

@@ -10,7 +10,7 @@ import pytest
 from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.model.base import known
 from cudnn_doctor.model.facts import CudaLibrary
-from cudnn_doctor.model.live import Fate, ScenarioResult, Step
+from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.sample import live, live_steps, sample
 from tests.native import build
@@ -100,7 +100,7 @@ CUBLAS = (
 
 
 def aborted(stderr: str, step: str, **changes: Any) -> ScenarioResult:
-    fate = Fate(kind="signal", signal="SIGABRT", last_step=step, stderr=stderr)
+    fate = Termination(kind="signal", signal="SIGABRT", last_step=step, stderr=stderr)
     steps = live_steps()[:3]
     assert sample().scenarios[0].steps != steps
     return msgspec.structs.replace(sample().scenarios[0], fate=fate, steps=steps, **changes)
@@ -202,7 +202,7 @@ def test_files_of_two_folders_although_all_went_well() -> None:
 
 
 def test_noise_is_a_note() -> None:
-    case = live(fate=Fate(kind="completed", stderr="first line\nsecond line"))
+    case = live(fate=Termination(kind="completed", stderr="first line\nsecond line"))
     assert problems(case) == {"CD610": "A library printed: first line"}
     assert only("CD610", case).severity == "note"
 
@@ -211,14 +211,14 @@ def test_noise_is_a_note() -> None:
     ("result", "status", "detail"),
     [
         (
-            Fate(kind="not-started", error="no time left before the deadline"),
+            Termination(kind="not-started", error="no time left before the deadline"),
             "unknown",
             "no time left before the deadline",
         ),
-        (Fate(kind="completed", error="KeyError: 'x'"), "unknown", "KeyError: 'x'"),
+        (Termination(kind="completed", error="KeyError: 'x'"), "unknown", "KeyError: 'x'"),
     ],
 )
-def test_no_answer_is_no_pass(result: Fate, status: str, detail: str) -> None:
+def test_no_answer_is_no_pass(result: Termination, status: str, detail: str) -> None:
     case = live(fate=result, steps=live_steps()[:2])
     finding = only("CD601", case)
     assert (finding.status, finding.detail) == (status, detail)
@@ -241,7 +241,9 @@ def test_why_nothing_was_tried() -> None:
 
 
 def test_other_scenarios_are_not_judged_here() -> None:
-    result = msgspec.structs.replace(sample().scenarios[0], scenario="context-destroyed", fate=Fate(kind="signal"))
+    result = msgspec.structs.replace(
+        sample().scenarios[0], scenario="context-destroyed", fate=Termination(kind="signal")
+    )
     assert statuses(sample(live=(result,))) == {"skipped"}
 
 

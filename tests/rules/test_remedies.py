@@ -15,10 +15,10 @@ import pytest
 import typer
 
 from cudnn_doctor.commands.app import app
-from cudnn_doctor.model import verdict as exits
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import CudnnCopy
 from cudnn_doctor.model.report import Finding, Fix
+from cudnn_doctor.model.verdict import verdict_of
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, with_folder, without_folders
@@ -156,7 +156,7 @@ def test_a_verification_is_a_verdict_once_a_variable_is_gone(rule: Rule, case: C
     environment = {n: v for n, v in host.environment.items() if n != fix.command[6:]}
     facts = msgspec.structs.replace(case.snapshot, host=msgspec.structs.replace(host, environment=environment))
     findings = found(Case(facts, case.scenarios, required=case.required), named(fix.verify))
-    assert exits.judge(findings, fail_on="note") == ("ok", "examined, nothing wrong")
+    assert verdict_of(findings, fail_on="note") == ("ok", "examined, nothing wrong")
 
 
 def test_a_verification_looks_at_the_environment_that_was_examined() -> None:
