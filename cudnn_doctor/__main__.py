@@ -1,7 +1,7 @@
 """The entry point: `cudnn-doctor` and `python -m cudnn_doctor`.
 
 A call that has no option but `--format` needs no parser, and typer takes longer to import than such a check takes for
-all of its work on a machine without a GPU (tests/bench). Such calls are understood here, every other one by `cli`;
+all of its work on a machine without a GPU (tests/bench). Such calls are understood here, every other one by `app`;
 tests/test_main.py holds the two together.
 
 Nothing on the way of `explain` imports typing, a tenth of the time that a ticket takes: a false TYPE_CHECKING of a
@@ -20,11 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cudnn_doctor.commands.explaining import Form
+    from cudnn_doctor.commands.explain_text import Form
 
 
 def plain(words: Sequence[str]) -> tuple[str, tuple[str, ...], Form] | None:
-    """Command, files and form of `check` or `explain FILE...` with these words, None for a call that `cli` has to
+    """Command, files and form of `check` or `explain FILE...` with these words, None for a call that `app` has to
     read."""
     command, *rest = words or ("",)
     form: Any = "text"
@@ -44,9 +44,9 @@ def main() -> None:
     """Runs the command and ends the process."""
     call = plain(sys.argv[1:])
     if call is None:
-        from cudnn_doctor.commands import app as cli
+        from cudnn_doctor.commands import app
 
-        cli.main()
+        app.main()
     else:
         command, files, form = call
         keep_standard_streams()
@@ -66,9 +66,9 @@ def _check(form: Form) -> int:
 
 
 def _explain(files: Sequence[str], form: Form) -> int:
-    from cudnn_doctor.commands import explaining
+    from cudnn_doctor.commands import explain_text
 
-    emit(explaining.answer(files, form, **screen(no_color=False, output=None)), form=form)
+    emit(explain_text.answer(files, form, **screen(no_color=False, output=None)), form=form)
     return 0
 
 

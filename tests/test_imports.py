@@ -27,11 +27,19 @@ CHILD_SIDE = (
     "cudnn_doctor.engines.gpu",
     "cudnn_doctor.engines.graphs",
 )
-COMMAND_LINE = {  # the commands, and the one place where they write and exit
-    "cudnn_doctor.commands.app",
-    "cudnn_doctor.commands.live_commands",
-    "cudnn_doctor.commands.console",
-}
+# The floors of the house, from the top: one way for data is one way down.
+FLOORS = (
+    ("__main__",),
+    ("commands",),
+    ("render",),
+    ("reproduce",),
+    ("examine", "engines", "diagnose", "redact"),
+    ("rules",),
+    ("scenarios", "probe", "logs"),
+    ("live", "matrix"),
+    ("knowledge", "recordings"),
+    ("native", "model", "schemas"),
+)
 IMPURE = {"os", "subprocess", "ctypes", "time", "socket", "datetime", "random", "threading", "pathlib", "shutil", "sys"}
 FRAMEWORKS = {"torch", "tensorflow", "jax", "jaxlib", "cupy", "mxnet", "onnxruntime", "paddle", "ctranslate2"}
 
@@ -67,14 +75,47 @@ def within(prefix: str) -> dict[str, set[str]]:
     return found
 
 
-def of_ours(names: set[str], *parts: str) -> set[str]:
-    return {n for n in names for p in parts if f"{n}.".startswith(f"cudnn_doctor.{p}.")}
+def room(module: str) -> str:
+    """The room of a module: the part after the package's name."""
+    return f"{module}..".split(".")[1]
+
+
+def links() -> Iterator[tuple[str, str]]:
+    """Pairs of modules of ours, the first of which imports the second."""
+    for name, tree in modules().items():
+        yield from ((name, other) for other in set(imports(tree)) & modules().keys() - {name, "cudnn_doctor"})
+
+
+def test_imports_go_one_way_down() -> None:
+    """From a room only into rooms on lower floors; new rooms find their floor in FLOORS."""
+    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
+    for name, other in links():
+        assert room(name) in floor, f"{room(name)}: on which floor?"
+        assert room(name) == room(other) or floor[room(name)] < floor[room(other)], (name, other)
+
+
+def test_no_file_imports_itself_in_a_circle() -> None:
+    below: dict[str, set[str]] = {}
+    for name, other in links():
+        if not name.startswith(f"{other}."):  # `from package import module` names the package too
+            below.setdefault(name, set()).add(other)
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join([*above[above.index(name) :], name])
+        if name not in done:
+            for other in sorted(below.get(name, ())):
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in sorted(below):
+        visit(name, ())
 
 
 def test_rules_are_pure() -> None:
     for name, names in within("cudnn_doctor.rules").items():
         assert not {n.partition(".")[0] for n in names} & IMPURE, name
-        assert not of_ours(names, "probe", "live", "native", "render", "cli", "console", "engine"), name
+        assert not {room(n) for n in names} & {"probe", "live", "native"}, name
 
 
 def test_rules_call_no_clock_and_open_no_file() -> None:
@@ -84,32 +125,15 @@ def test_rules_call_no_clock_and_open_no_file() -> None:
             assert not calls & {"open", "print", "input", "exec", "eval", "__import__"}, name
 
 
-def test_probes_do_not_judge() -> None:
-    for name, names in within("cudnn_doctor.probe").items():
-        assert not of_ours(names, "rules", "render", "exits", "explain", "engine", "cli", "console", "native"), name
-
-
-def test_live_work_knows_no_rules() -> None:
-    for part in ("live", "native", "scenarios"):
-        for name, names in within(f"cudnn_doctor.{part}").items():
-            assert not of_ours(names, "rules", "render", "cli", "console", "engine"), name
-
-
-def test_data_types_and_knowledge_stand_below_everything() -> None:
-    for part in ("model", "knowledge", "exits"):
-        for name, names in within(f"cudnn_doctor.{part}").items():
-            assert not of_ours(names, "probe", "rules", "render", "live", "native", "engine", "cli", "console"), name
-
-
 def test_renderers_only_render() -> None:
     for name, names in within("cudnn_doctor.render").items():
-        assert not of_ours(names, "probe", "live", "native", "engine", "cli", "console"), name
+        assert not {room(n) for n in names} & {"probe", "live", "native"}, name
         assert not {n.partition(".")[0] for n in names} & {"subprocess", "ctypes", "socket"}, name
 
 
 def test_only_the_command_line_prints_and_exits() -> None:
     for name, tree in modules().items():
-        if name in COMMAND_LINE or name.endswith(".__main__"):  # entry points of their own
+        if name.startswith("cudnn_doctor.commands.") or name.endswith(".__main__"):
             continue
         for node in ast.walk(tree):
             text = ast.unparse(node) if isinstance(node, (ast.Call, ast.Raise)) else ""
@@ -148,7 +172,7 @@ def test_no_shell_and_no_network() -> None:
 REPORT = """
 import json, sys
 sys.argv = ["cudnn-doctor", *json.loads(sys.argv[1])]
-from cudnn_doctor.cli import main
+from cudnn_doctor.commands.app import main
 try:
     main()
 except SystemExit:
@@ -176,7 +200,7 @@ def loaded(*arguments: str) -> tuple[set[str], list[str]]:
 def test_help_loads_next_to_nothing(arguments: tuple[str, ...]) -> None:
     names, _ = loaded(*arguments)
     assert names & {"rich", "yaml", "msgspec", "cuda", "pynvml", "elftools", "packaging"} == set()
-    assert "cudnn_doctor.model.facts" not in names
+    assert "cudnn_doctor.model.base" not in names
     assert "pydantic" not in names
 
 

@@ -110,4 +110,4 @@ def test_a_plain_explain_loads_neither_typer_nor_the_report_s_types(tmp_path: Pa
     log.write_text("Check failed: status == CUDNN_STATUS_SUCCESS (7 vs. 0)Failed to set cuDNN stream.\n")
     names = loaded("explain", str(log))
     assert "cudnn_doctor.render.explain" in names
-    assert names & {"typer", "click", "rich", "msgspec", "inspect", "typing", "cudnn_doctor.examine"} == set()
+    assert names & {"typer", "click", "rich", "msgspec", "inspect", "cudnn_doctor.examine"} == set()

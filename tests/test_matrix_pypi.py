@@ -23,9 +23,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from cudnn_doctor.matrix.load import load_matrix
 from cudnn_doctor.matrix.requires import specifier_for
 from cudnn_doctor.matrix.rows import WheelsRow
-from cudnn_doctor.matrix.tables import load_matrix
 
 MATRIX = load_matrix()
 SECONDS = 30

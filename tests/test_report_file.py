@@ -15,9 +15,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from cudnn_doctor.commands.files import Attachment, document, form_of, write, write_report
+from cudnn_doctor.commands.files import write
 from cudnn_doctor.model.base import decode
 from cudnn_doctor.model.report import Report
+from cudnn_doctor.render.archive import Attachment, document, form_of
 from tests.render.build import report
 from tests.render.test_html import explanation
 
@@ -26,7 +27,7 @@ def test_a_file_is_private_and_whole(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     old = os.umask(0)
     try:
-        write_report(path, report())
+        write(path, document(form_of(path), report()))
     finally:
         os.umask(old)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -91,7 +92,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     code = f"""
     import resource, signal
     from pathlib import Path
-    from cudnn_doctor.report_file import write
+    from cudnn_doctor.commands.files import write
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:

@@ -17,12 +17,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cudnn_doctor import recordings
-from cudnn_doctor.commands import files, ticket
+from cudnn_doctor.commands import ticket
 from cudnn_doctor.commands.app import app
 from cudnn_doctor.model.base import decode, known, value_or
 from cudnn_doctor.model.live import Termination
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
+from cudnn_doctor.render import archive
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import live_check, sample
@@ -92,7 +93,7 @@ def test_the_plants_are_really_there(box: Path, log: Path) -> None:
     assert set(leaked(box.read_text() + log.read_text())) == set(SECRETS)
 
 
-@pytest.mark.parametrize("ending", files.FORMS)
+@pytest.mark.parametrize("ending", archive.FORMS)
 def test_each_form_says_all_and_leaks_nothing(tmp_path: Path, box: Path, log: Path, ending: str) -> None:
     path = tmp_path / f"ticket.{ending}"
     code, out, err = call("--replay", box, "--log", log, "-o", path)
@@ -277,10 +278,10 @@ def test_whoever_runs_it_the_document_stays_a_document(tmp_path: Path, user: str
     )  # fmt: skip
     assert made.report.snapshot.patient.prefix == "~/venv"
     assert made.report.verdict == "ok"
-    for form in files.FORMS:
-        data = files.document(form, made.report)
+    for form in archive.FORMS:
+        data = archive.document(form, made.report)
         assert f"{home}/".encode() not in re.sub(rb'"/snapshot/[^"]*"|/snapshot/\w+', b"", data)
-    assert decode(files.document("json", made.report), Report) == made.report
+    assert decode(archive.document("json", made.report), Report) == made.report
     assert msgspec.structs.replace(made.report, notes=()).findings
 
 

@@ -10,12 +10,12 @@ from time import monotonic
 
 from cudnn_doctor import examine
 from cudnn_doctor.commands import live_tests
-from cudnn_doctor.commands.files import Attachment
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.explanation import Explanation
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
 from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
+from cudnn_doctor.render.archive import Attachment
 from cudnn_doctor.rules.judge import judge
 
 SECONDS = 60.0  # for unpacking a log

@@ -138,7 +138,7 @@ def _signature(entry: dict[str, Any]) -> list[Any]:
 def _tables() -> dict[str, Any]:
     from cudnn_doctor.knowledge.load import knowledge
     from cudnn_doctor.matrix.compat import service
-    from cudnn_doctor.matrix.tables import load_matrix
+    from cudnn_doctor.matrix.load import load_matrix
     from cudnn_doctor.model.versions import capability, numbers, within
 
     matrix = load_matrix()

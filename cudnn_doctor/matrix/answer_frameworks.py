@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from cudnn_doctor.matrix.answer import Answer, Ask, Fact, QuestionError, fact, near, problems, release
 from cudnn_doctor.matrix.compat import (
     LABELS,
     cautions,
@@ -19,6 +18,7 @@ from cudnn_doctor.matrix.compat import (
 )
 from cudnn_doctor.matrix.judgement import Judgement, judged, undecided
 from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn, pin, torch_build
+from cudnn_doctor.matrix.question import Answer, Ask, Fact, QuestionError, fact, near, problems, release
 from cudnn_doctor.matrix.rows import FrameworkRow, JaxRow, TensorFlowRow, TorchRow
 from cudnn_doctor.model.versions import in_python_range, minor, numbers, within
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cudnn_doctor.matrix.answer import Answer, Ask, Fact, QuestionError, fact, find_gpu, near, release
 from cudnn_doctor.matrix.compat import cudnn_for_gpu, driver_for_cuda, driver_for_gpu, loader_rule, service
 from cudnn_doctor.matrix.judgement import Judgement, judged, undecided
 from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn, pin, release_for_driver
+from cudnn_doctor.matrix.question import Answer, Ask, Fact, QuestionError, fact, find_gpu, near, release
 from cudnn_doctor.matrix.rows import CudnnRow, GpuRow, TensorFlowRow, TorchRow
 from cudnn_doctor.model.versions import at_least, from_cudnn_number, in_ranges, minor, numbers, within
 

@@ -60,21 +60,21 @@ def collect(
 
     NVML is asked in a child of its own, `timeout` seconds at most. `on_libraries` is called while that child works.
     """
-    from cudnn_doctor.probe.nvml_session import NvmlSession
+    from cudnn_doctor.probe.nvml_session import NvmlSession, probe_gpus
 
     guard = _Guard()
     with NvmlSession(root, environ, timeout_s=timeout) as nvml:
         libraries, packages, overwrites = _libraries(guard, patient, environ, root)
         on_libraries(libraries)
 
-        from cudnn_doctor.probe import driver, gpus, host, kernel_log
+        from cudnn_doctor.probe import driver, host, kernel_log
 
         return Snapshot(
             taken_at=_now(),
             patient=patient,
             host=guard("host", lambda: host.probe_host(root, environ), lambda a: blank(Host, a)),
             driver=guard("driver", lambda: driver.probe_driver(root, environ, nvml), lambda a: blank(Driver, a)),
-            gpus=guard("gpus", lambda: gpus.probe_gpus(nvml), lambda a: a),
+            gpus=guard("gpus", lambda: probe_gpus(nvml), lambda a: a),
             cudnn=libraries.cudnn,
             resolutions=libraries.resolutions,
             cuda=libraries.cuda,

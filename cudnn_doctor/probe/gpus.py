@@ -10,11 +10,8 @@ from typing import Any, Literal, TypeVar
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import Gpu, GpuProcess
 from cudnn_doctor.probe.nvml import Nvml, absent_code, convert, text
-from cudnn_doctor.probe.nvml_session import NvmlSession
 from cudnn_doctor.probe.processes import command_name, parent_of
 from cudnn_doctor.probe.root_files import ROOT
-
-__all__ = ["NvmlSession", "probe_gpus", "read_gpu", "unreadable"]
 
 T = TypeVar("T")
 
@@ -50,15 +47,6 @@ _RETIREMENT_CAUSES = (0, 1)  # nvmlPageRetirementCause_t: several single-bit err
 _TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 _NOT_AVAILABLE = (1 << 64) - 1  # NVML_VALUE_NOT_AVAILABLE of a 64-bit field
 _NAME_LENGTH = 256
-
-
-def probe_gpus(nvml: NvmlSession | None) -> Known[tuple[Gpu, ...]] | Absent:
-    """All devices that the driver drives, in NVML's order; a driver without any device gives an empty tuple.
-
-    A device that fails (fallen off the bus, not permitted, hanging) is listed with its facts absent and does not lose
-    the others.
-    """
-    return Absent(reason="not-examined", detail="no NVML session") if nvml is None else nvml.gpus
 
 
 def unreadable(index: int, why: Absent) -> Gpu:

@@ -116,6 +116,15 @@ class NvmlSession:
             self.close()
 
 
+def probe_gpus(nvml: NvmlSession | None) -> Known[tuple[Gpu, ...]] | Absent:
+    """All devices that the driver drives, in NVML's order; a driver without any device gives an empty tuple.
+
+    A device that fails (fallen off the bus, not permitted, hanging) is listed with its facts absent and does not lose
+    the others.
+    """
+    return Absent(reason="not-examined", detail="no NVML session") if nvml is None else nvml.gpus
+
+
 def read(wire: Wire, args: dict[str, Any], _shared: dict[str, Any]) -> None:
     """The child's work: one line a fact, so that what was told before a crash or a hang counts."""
     from cudnn_doctor.probe.nvml import Nvml

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudnn_doctor.diagnose.codes import CodeCause, CodeExplanation
-from cudnn_doctor.render.clean import disarmed, encodable, one_line
-from cudnn_doctor.render.text import Layout, Line
+from cudnn_doctor.render.clean import one_line
+from cudnn_doctor.render.lines import Line, finish
+from cudnn_doctor.render.text import Layout
 
 
 def render_code(document: CodeExplanation, *, width: int = 100, color: bool = False, encoding: str = "utf-8") -> str:
     """The explanation as text; `color` loads rich."""
-    lines: list[Line] = []
-    for line in _Layout(width, encoding).code(document):
-        text = "".join(t for _, t in line)
-        safe = encodable(disarmed(text), encoding)
-        lines.append(line if safe == text else (("", safe),))
-    if color:
-        from cudnn_doctor.render.terminal import paint
-
-        return paint(lines)
-    from cudnn_doctor.render.plain import join
-
-    return join(lines)
+    return finish(_Layout(width, encoding).code(document), color=color, encoding=encoding)
 
 
 class _Layout(Layout):

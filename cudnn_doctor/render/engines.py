@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from cudnn_doctor.engines.problems import OPERATIONS
 from cudnn_doctor.model.engines import EngineProgress, EngineRow, EnginesReport
 from cudnn_doctor.model.report import Finding
-from cudnn_doctor.render.clean import disarmed, encodable, one_line, pad, time
-from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style
+from cudnn_doctor.render.clean import one_line, pad, time
+from cudnn_doctor.render.lines import Line, Style, finish
+from cudnn_doctor.render.text import VERDICTS, Layout
 
 HEADS = {
     "conv-forward": "forward",
@@ -35,18 +36,7 @@ def render_engines(
     report: EnginesReport, findings: Sequence[Finding], *, width: int = 80, color: bool = False, encoding: str = "utf-8"
 ) -> str:
     """The report with the findings of `rules.engines`; `color` loads rich."""
-    lines: list[Line] = []
-    for line in _Layout(width, encoding).engines(report, findings):
-        text = "".join(t for _, t in line)
-        safe = encodable(disarmed(text), encoding)
-        lines.append(line if safe == text else (("", safe),))
-    if color:
-        from cudnn_doctor.render.terminal import paint
-
-        return paint(lines)
-    from cudnn_doctor.render.plain import join
-
-    return join(lines)
+    return finish(_Layout(width, encoding).engines(report, findings), color=color, encoding=encoding)
 
 
 def progress_line(progress: EngineProgress, width: int = 20) -> str:

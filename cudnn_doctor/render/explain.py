@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, wrap
+from cudnn_doctor.render.clean import cells, one_line, wrap
+from cudnn_doctor.render.lines import Line, Span, Style, finish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
     from cudnn_doctor.model.explanation import Explanation
-    from cudnn_doctor.render.text import Line, Span, Style
 
     Format = Literal["text", "json", "markdown"]
 
@@ -62,12 +62,7 @@ def render(
         return json.dumps(document, indent=2) + "\n"
     if fmt == "markdown":
         return "\n".join(_markdown(document)) + "\n"
-    lines = [_safe(line, encoding) for line in _Layout(width).all(document)]
-    if color:
-        from cudnn_doctor.render.terminal import paint
-
-        return paint(lines)
-    return "".join("".join(text for _, text in line).rstrip() + "\n" for line in lines)
+    return finish(_Layout(width).all(document), color=color, encoding=encoding)
 
 
 def _plain(explanation: Explanation | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -77,13 +72,6 @@ def _plain(explanation: Explanation | Mapping[str, Any]) -> Mapping[str, Any]:
 
     plain: Mapping[str, Any] = msgspec.to_builtins(explanation)
     return plain
-
-
-def _safe(line: Line, encoding: str) -> Line:
-    """No command for a CI runner, and nothing that the stream cannot say."""
-    text = "".join(t for _, t in line)
-    safe = encodable(disarmed(text), encoding)
-    return line if safe == text else (("", safe),)
 
 
 def _quoted(evidence: Mapping[str, Any]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from cudnn_doctor.matrix.answer import Answer
 from cudnn_doctor.matrix.judgement import Judgement
+from cudnn_doctor.matrix.question import Answer
 from cudnn_doctor.render import markdown_parts as md
 from cudnn_doctor.render.clean import cells, visible, wrap
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.reproduction import Conclusion, Reproduction, Row
-from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad
-from cudnn_doctor.render.text import VERDICTS, Layout, Line, Style
+from cudnn_doctor.render.clean import cells, one_line, pad
+from cudnn_doctor.render.lines import Line, Style, finish
+from cudnn_doctor.render.text import VERDICTS, Layout
 from cudnn_doctor.reproduce.compare import ran
 from cudnn_doctor.scenarios import scenarios
 from cudnn_doctor.scenarios.base import Scenario
@@ -26,33 +27,18 @@ def render_reproduction(
     document: Reproduction, *, width: int = 100, color: bool = False, verbose: bool = False, encoding: str = "utf-8"
 ) -> str:
     """The document as text; `color` loads rich. `verbose` adds what each state shows and what every child printed."""
-    return _text(_Layout(width, encoding).reproduction(document, verbose=verbose), color, encoding)
+    return finish(_Layout(width, encoding).reproduction(document, verbose=verbose), color=color, encoding=encoding)
 
 
 def render_list(*, width: int = 100, color: bool = False, encoding: str = "utf-8") -> str:
     """Every state: id, danger, summary, cause."""
-    return _text(_Layout(width, encoding).states(), color, encoding)
+    return finish(_Layout(width, encoding).states(), color=color, encoding=encoding)
 
 
 def progress_line(done: int, total: int, name: str, width: int = 20) -> str:
     """One line for stderr: "[#####...............] 9 of 36 states, after-fork"."""
     filled = width * done // max(1, total)
     return f"[{'#' * filled}{'.' * (width - filled)}] {done} of {total} states, {name.split('#', 1)[0]}"
-
-
-def _text(lines: Iterator[Line], color: bool, encoding: str) -> str:
-    safe: list[Line] = []
-    for line in lines:
-        text = "".join(t for _, t in line)
-        clean = encodable(disarmed(text), encoding)
-        safe.append(line if clean == text else (("", clean),))
-    if color:
-        from cudnn_doctor.render.terminal import paint
-
-        return paint(safe)
-    from cudnn_doctor.render.plain import join
-
-    return join(safe)
 
 
 class _Layout(Layout):

@@ -1,23 +1,16 @@
 """The report as lines for people, in the manner of `flutter doctor`: the verdict, one line a category, what is wrong in
-full (title, evidence, fix, how to verify), what is unknown in short, and at the end, above the prompt, the next step.
-
-A line is a tuple of spans, a style and a text; `plain` drops the styles, `terminal` paints them. Both show the same
-words, so colour is never the only sign.
-"""
+full (title, evidence, fix, how to verify), what is unknown in short, and at the end, above the prompt, the
+next step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from cudnn_doctor.model.report import Finding, Fix, Report, Verdict
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
-from cudnn_doctor.render.clean import cells, disarmed, encodable, one_line, pad, visible, wrap
-
-Style = Literal["", "ok", "note", "warning", "error", "unknown", "skipped", "crashed", "bold", "dim", "command"]
-Span = tuple[Style, str]
-Line = tuple[Span, ...]
+from cudnn_doctor.render.clean import cells, encodable, one_line, pad, visible, wrap
+from cudnn_doctor.render.lines import Line, Span, Style, finish
 
 MIN_WIDTH, NARROW, MAX_WIDTH = 40, 64, 200
 SIGNS: dict[summary.State, tuple[str, str]] = {
@@ -147,27 +140,9 @@ class Layout:
         yield from self.block(summary.next_step(report))
 
 
-def lay_out(report: Report, *, width: int, verbose: bool, encoding: str) -> list[Line]:
-    """All lines, cleaned of what could act in a terminal or a CI log and sayable in `encoding`."""
-    lines = []
-    for line in Layout(width, encoding).report(report, verbose=verbose):
-        text = "".join(t for _, t in line)
-        safe = encodable(disarmed(text), encoding)
-        # A line that had to be changed as a whole loses its styles: rare, and the words matter more.
-        lines.append(line if safe == text else (("", safe),) if safe else ())
-    return lines
-
-
 def render_text(
     report: Report, *, width: int = 80, color: bool = False, verbose: bool = False, encoding: str = "utf-8"
 ) -> str:
     """The report for people. Width is clamped to 40..200; commands and paths are never broken, so that they can be
-    copied. `color` is for real terminals only: it loads rich."""
-    lines = lay_out(report, width=width, verbose=verbose, encoding=encoding)
-    if color:
-        from cudnn_doctor.render.terminal import paint
-
-        return paint(lines)
-    from cudnn_doctor.render.plain import join
-
-    return join(lines)
+    copied."""
+    return finish(Layout(width, encoding).report(report, verbose=verbose), color=color, encoding=encoding)

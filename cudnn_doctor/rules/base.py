@@ -54,7 +54,7 @@ class Case:
     @cached_property
     def matrix(self) -> Matrix:
         if self._load_matrix is None:
-            from cudnn_doctor.matrix.tables import load_matrix
+            from cudnn_doctor.matrix.load import load_matrix
 
             return load_matrix()
         return self._load_matrix()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.matrix.tables import Matrix, load_matrix
+from cudnn_doctor.matrix.load import load_matrix
+from cudnn_doctor.matrix.tables import Matrix
 from cudnn_doctor.model.errors import UsageError
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Examination, Report, tool

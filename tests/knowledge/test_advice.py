@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cudnn_doctor.matrix import pins
-from cudnn_doctor.matrix.answer import Answer, QuestionError, answer
+from cudnn_doctor.matrix.answer import answer
 from cudnn_doctor.matrix.compat import cautions, cudnn_for_gpu, driver_for_cuda, driver_for_gpu, loader_rule, service
+from cudnn_doctor.matrix.load import load_matrix
 from cudnn_doctor.matrix.pins import driver_branch, fitting_release, pin, release_for_driver, variant
+from cudnn_doctor.matrix.question import Answer, QuestionError
 from cudnn_doctor.matrix.requires import satisfies
-from cudnn_doctor.matrix.tables import load_matrix
 from cudnn_doctor.model.versions import numbers
 
 MATRIX = load_matrix()

@@ -7,8 +7,9 @@ import json
 import msgspec
 import pytest
 
-from cudnn_doctor.matrix.answer import Answer, answer
-from cudnn_doctor.matrix.tables import load_matrix
+from cudnn_doctor.matrix.answer import answer
+from cudnn_doctor.matrix.load import load_matrix
+from cudnn_doctor.matrix.question import Answer
 from cudnn_doctor.render.matrix import render_matrix
 
 MATRIX = load_matrix()

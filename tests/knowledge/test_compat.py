@@ -19,7 +19,7 @@ from cudnn_doctor.matrix.compat import (
     service,
     wheel_for_gpu,
 )
-from cudnn_doctor.matrix.tables import load_matrix
+from cudnn_doctor.matrix.load import load_matrix
 from cudnn_doctor.model.versions import capability, numbers
 
 MATRIX = load_matrix()

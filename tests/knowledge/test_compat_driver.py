@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cudnn_doctor.matrix.compat import driver_for_cuda, driver_for_gpu
-from cudnn_doctor.matrix.tables import load_matrix
+from cudnn_doctor.matrix.load import load_matrix
 from cudnn_doctor.model.versions import numbers
 
 MATRIX = load_matrix()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.matrix import tables as matrix_module
+from cudnn_doctor.matrix import load as matrix_module
+from cudnn_doctor.matrix.load import load_matrix, matrix_file
 from cudnn_doctor.matrix.rows import TABLES, TensorFlowRow
-from cudnn_doctor.matrix.tables import MatrixError, load_matrix, matrix_file
+from cudnn_doctor.matrix.tables import MatrixError
 from cudnn_doctor.model.versions import capability
 
 MATRIX = load_matrix()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cudnn_doctor.matrix.tables import load_matrix
+from cudnn_doctor.matrix.load import load_matrix
 
 MATRIX = load_matrix()
 GPU_NAMES = {

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from cudnn_doctor.knowledge.load import HERE, parse_yaml
-from cudnn_doctor.matrix import tables as matrix_module
-from cudnn_doctor.matrix.tables import MatrixError, load_matrix, matrix_file, read
+from cudnn_doctor.matrix import load as matrix_module
+from cudnn_doctor.matrix.load import load_matrix, matrix_file, read
+from cudnn_doctor.matrix.tables import MatrixError
 
 SHIPPED = matrix_file().read_text()
 

@@ -12,8 +12,7 @@ import pytest
 from cudnn_doctor.model.base import NOT_EXAMINED, Absent, Known, known
 from cudnn_doctor.model.facts import CudaInit, DeviceNode, Driver, LibcudaCopy, NvmlStatus, PciDevice
 from cudnn_doctor.probe.driver import probe_driver, with_init
-from cudnn_doctor.probe.gpus import NvmlSession
-from cudnn_doctor.probe.nvml_session import NvmlFacts
+from cudnn_doctor.probe.nvml_session import NvmlFacts, NvmlSession
 from tests.probe.machine import PROC_VERSION, elf, ld_cache, link, pci_device, put
 
 LIB = "/usr/lib/x86_64-linux-gnu"

@@ -11,8 +11,8 @@ import pytest
 
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import Gpu, GpuProcess
-from cudnn_doctor.probe.gpus import probe_gpus
 from cudnn_doctor.probe.nvml import error_name
+from cudnn_doctor.probe.nvml_session import probe_gpus
 from tests.probe.machine import UUID, error, facts, field, gpus, h200, process, put
 
 

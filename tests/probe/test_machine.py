@@ -14,9 +14,9 @@ import pytest
 from cudnn_doctor.model.base import Absent, Known
 from cudnn_doctor.model.facts import Driver, Gpu, Host, Xid
 from cudnn_doctor.probe.driver import probe_driver
-from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
 from cudnn_doctor.probe.host import probe_host
 from cudnn_doctor.probe.kernel_log import probe_xids
+from cudnn_doctor.probe.nvml_session import NvmlSession, probe_gpus
 
 HAS_GPU = os.path.exists("/dev/nvidiactl")
 REPOSITORY = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ before = set(sys.modules)
 sys.path.insert(0, {repository!r})
 {prelude}
 from cudnn_doctor.probe.driver import probe_driver
-from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
+from cudnn_doctor.probe.nvml_session import NvmlSession, probe_gpus
 from cudnn_doctor.probe.host import probe_host
 from cudnn_doctor.probe.kernel_log import probe_xids
 with NvmlSession() as nvml:

@@ -12,7 +12,7 @@ import pytest
 
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import NvmlStatus
-from cudnn_doctor.probe.gpus import NvmlSession, probe_gpus
+from cudnn_doctor.probe.nvml_session import NvmlSession, probe_gpus
 from tests.probe.machine import elf, facts, gpus, h200, link, put
 
 LIBRARY = "/usr/lib64/libnvidia-ml.so.580.159.04"
