@@ -8,13 +8,31 @@ Nothing on the way of `explain` imports typing, a tenth of the time that a ticke
 module's own tells type checkers the same.
 """
 
-from __future__ import annotations
-
+# No `from __future__` here, which would import that module before this is done.
 import os
 import sys
-from collections.abc import Sequence
 
-from cudnn_doctor.commands.console import emit, keep_standard_streams, run, screen
+
+def _leave_working_directory() -> None:
+    """Takes the working directory, which `python -m` puts first and an empty entry in PYTHONPATH means, out of the
+    places that modules are imported from: whoever may write there would run code as whoever calls."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed: nothing can be imported from it
+        here = ""
+    if __name__ == "__main__" and sys.path[0] == here:
+        del sys.path[0]
+    added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if added != [""] and not all(map(os.path.isabs, added)) and here in sys.path:
+        sys.path.remove(here)  # `site` has made the empty entry absolute
+    sys.path[:] = [p for p in sys.path if p not in ("", ".")]
+
+
+_leave_working_directory()
+
+from collections.abc import Sequence  # noqa: E402
+
+from cudnn_doctor.commands.console import emit, keep_standard_streams, run, screen  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +41,7 @@ if TYPE_CHECKING:
     from cudnn_doctor.commands.explain_text import Form
 
 
-def plain(words: Sequence[str]) -> tuple[str, tuple[str, ...], Form] | None:
+def plain(words: Sequence[str]) -> "tuple[str, tuple[str, ...], Form] | None":
     """Command, files and form of `check` or `explain FILE...` with these words, None for a call that `app` has to
     read."""
     command, *rest = words or ("",)
@@ -53,7 +71,7 @@ def main() -> None:
         run(lambda: _check(form) if command == "check" else _explain(files, form))
 
 
-def _check(form: Form) -> int:
+def _check(form: "Form") -> int:
     from cudnn_doctor import examine
     from cudnn_doctor.model.options import Options
     from cudnn_doctor.render import render
@@ -65,7 +83,7 @@ def _check(form: Form) -> int:
     return report.exit_code
 
 
-def _explain(files: Sequence[str], form: Form) -> int:
+def _explain(files: Sequence[str], form: "Form") -> int:
     from cudnn_doctor.commands import explain_text
 
     emit(explain_text.answer(files, form, **screen(no_color=False, output=None)), form=form)

@@ -50,7 +50,7 @@ def gather(options: Options, environ: Mapping[str, str]) -> Examination:
         UsageError: `--env` names nothing that is a Python environment, or `--device` a device that is not there.
     """
     from cudnn_doctor import probe
-    from cudnn_doctor.probe.cudnn_copies import with_answers
+    from cudnn_doctor.probe.cudnn_copies import not_loaded, with_answers
     from cudnn_doctor.probe.driver import with_init
 
     patient = find_target_env(options, environ)
@@ -72,7 +72,7 @@ def gather(options: Options, environ: Mapping[str, str]) -> Examination:
     snapshot = msgspec.structs.replace(
         snapshot,
         driver=with_init(snapshot.driver, live.driver),
-        cudnn=with_answers(snapshot.cudnn, live.answers),
+        cudnn=with_answers(snapshot.cudnn, live.answers) if options.live else not_loaded(snapshot.cudnn),
         failures=(*snapshot.failures, *live.failures),
     )
     return Examination(snapshot=snapshot, scenarios=live.results)
@@ -169,13 +169,13 @@ class _Live:
             self._run(self._ask_driver)
 
     def use(self, libraries: Libraries) -> None:
-        """Goes on now that it is known which cuDNN wins, and asks every copy its version."""
+        """Goes on now that it is known which cuDNN wins, and asks every copy its version where it may be loaded."""
         if self.devices:
             from cudnn_doctor.live.choose import choose_copies
 
             chosen = choose_copies(libraries, everything=self.options.all_cudnn)
             self._run(partial(self._check, self.devices, chosen))
-        if libraries.cudnn:
+        if libraries.cudnn and self.options.live:  # without live work no code of the environment runs
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
 
     @property

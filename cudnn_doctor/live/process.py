@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 GRACE = 1.0  # seconds for the kernel to take down a killed child
 CHILD = str(Path(__file__).with_name("child.py"))
+PACKAGES = str(Path(__file__).parents[2])  # last: where `python -m` has found this package, it may be nowhere else
 
 
 class Child:
@@ -73,7 +74,7 @@ class Child:
         finally:
             for fd in (commands_r, results_w, output_w):
                 os.close(fd)
-        messages = ({"path": [p for p in sys.path if p]}, *self.job.tasks)
+        messages = ({"path": [*(p for p in sys.path if p), PACKAGES]}, *self.job.tasks)
         self._commands = b"".join(msgspec.json.encode(m) + b"\n" for m in messages)
         for fd in self._open:
             os.set_blocking(fd, False)

@@ -17,7 +17,7 @@ import msgspec
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, SubLibrary, TargetEnv
-from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_section
+from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_number, read_section
 from cudnn_doctor.probe.ownership import Owner, owner_of
 from cudnn_doctor.probe.packages import installed, probe_packages
 from cudnn_doctor.probe.search_dirs import LD_PRELOAD, library_folders
@@ -83,6 +83,12 @@ def with_answers(copies: Iterable[CudnnCopy], answers: Mapping[str, Answer]) -> 
         answers: by `real_path`.
     """
     return tuple(_with_answer(copy, answers.get(copy.real_path)) for copy in copies)
+
+
+def not_loaded(copies: Iterable[CudnnCopy]) -> tuple[CudnnCopy, ...]:
+    """The copies of an examination without live work, which loads none of them."""
+    why = Absent(reason="not-examined", detail="without live work no library of the environment is loaded")
+    return tuple(msgspec.structs.replace(copy, asked=why) for copy in copies)
 
 
 def _with_answer(copy: CudnnCopy, answer: Answer | None) -> CudnnCopy:
@@ -155,7 +161,7 @@ def _copy(
     first = main or parts[0]
     directory = os.path.dirname(first.real_path)
     owner = owner_of(first.path, first.real_path, packages, root)
-    readings = _readings(first, owner, directory)
+    readings = _readings(first, owner, directory, _core(parts))
     flavour = owner.flavour if isinstance(owner.flavour, Known) else _flavour(parts, owner.flavour)
     return CudnnCopy(
         path=first.path,
@@ -197,6 +203,8 @@ def _kind(main: _File | None, directory: str, owner: Owner) -> Literal["full", "
 def _sublibrary(file: _File, major: int, owner: Owner) -> SubLibrary:
     size = os.stat(file.real_path).st_size
     version = _file_version(file) or owner.version_by_size(file.real_path, size)
+    if isinstance(version, Absent):
+        version = exported_version(file.real_path, file.part) or version
     return SubLibrary(
         name=_soname(file.part, major, file.path),
         path=file.path,
@@ -214,10 +222,36 @@ def _file_version(file: _File) -> Known[str] | None:
     return None
 
 
-def _readings(file: _File, owner: Owner, directory: str) -> list[Known[str]]:
-    """Most trusted first: who installed the file, the file's own name, the header beside it."""
-    found = [owner.version, _file_version(file), _header(directory)]
+def _readings(file: _File, owner: Owner, directory: str, core: _File | None) -> list[Known[str]]:
+    """Most trusted first: what the library itself exports, who installed the file, the file's own name, the header
+    beside it."""
+    found = [
+        core and exported_version(core.real_path, core.part),
+        owner.version,
+        _file_version(file),
+        _header(directory),
+    ]
     return [f for f in found if isinstance(f, Known)]
+
+
+def _core(parts: Sequence[_File]) -> _File | None:
+    """The part whose version cudnnGetVersion tells: the graph library of cuDNN 9, ops_infer of cuDNN 8."""
+    return next((f for name in ("_graph", "_ops_infer") for f in parts if f.part == name), None)
+
+
+def exported_version(path: str, part: str) -> Known[str] | None:
+    """The version that a sub-library holds in an exported variable, `cudnn_graph_version` or `cudnn_ops_infer_version`
+    (wheels nvidia-cudnn-cu12 9.1.0.70 and nvidia-cudnn-jit-cu12 9.27.0.42, readelf --dyn-syms, 2026-12-01): one byte
+    each for major, minor and patch. Read from the file; nothing of it runs."""
+    for symbol in (f"cudnn{part}_version", f"cudnn{part}_infer_version"):
+        try:
+            number = read_number(path, symbol)
+        except (OSError, ElfError):
+            return None
+        if number is not None and 5 <= number >> 16 < 100:
+            version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
+            return known(version, f"{symbol} in {os.path.basename(path)}")
+    return None
 
 
 def _header(directory: str) -> Known[str] | None:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from cudnn_doctor.model.base import Base
 
 _PT_LOAD, _PT_DYNAMIC = 1, 2
+_SHT_PROGBITS, _SHT_DYNSYM, _STT_OBJECT = 1, 11, 1
 _DT_NEEDED, _DT_STRTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH, _DT_FLAGS_1 = 1, 5, 14, 15, 29, 0x6FFFFFFB
 _DF_1_NODEFLIB = 0x800
 _ET_EXEC, _ET_DYN = 2, 3
@@ -51,6 +52,7 @@ class _Layout:
         self.segment = struct.Struct(order + ("IIQQQQQQ" if self.wide else "IIIIIIII"))
         self.section = struct.Struct(order + ("IIQQQQIIQQ" if self.wide else "IIIIIIIIII"))
         self.entry = struct.Struct(order + ("qQ" if self.wide else "iI"))
+        self.symbol = struct.Struct(order + ("IBBHQQ" if self.wide else "IIIBBH"))
 
 
 class _Header:
@@ -119,6 +121,34 @@ def read_section(path: str | Path, name: str, limit: int) -> bytes:
         except (struct.error, ValueError, IndexError) as e:
             raise ElfError(f"damaged section table: {e}") from e
     return b""
+
+
+def read_number(path: str | Path, symbol: str, limit: int = 8 << 20) -> int | None:
+    """The value of an exported variable of four bytes as the file has it; None where the file exports none so named.
+
+    Raises:
+        ElfError: not an ELF object for this machine, or a damaged one.
+        OSError: not readable.
+    """
+    with open(path, "rb", buffering=0) as file:
+        header = _Header(file, this_machine())
+        offset, count, _ = header.sections
+        try:
+            rows = list(header.layout.section.iter_unpack(_read(file, offset, count * header.layout.section.size)))
+            wide = header.layout.wide
+            for table in (r for r in rows if r[1] == _SHT_DYNSYM):
+                names = rows[table[6]]
+                text = _read(file, names[4], names[5], limit=limit)
+                name = text.find(f"\0{symbol}\0".encode()) + 1
+                symbols = _read(file, table[4], table[5], limit=limit)
+                for entry in header.layout.symbol.iter_unpack(symbols) if name else ():
+                    kind, value, size = (entry[1], entry[4], entry[5]) if wide else (entry[3], entry[1], entry[2])
+                    if entry[0] == name and kind & 15 == _STT_OBJECT and size == 4:
+                        place = next(r for r in rows if r[1] == _SHT_PROGBITS and r[3] <= value < r[3] + r[5])
+                        return int.from_bytes(_read(file, place[4] + value - place[3], 4), sys.byteorder)
+        except (struct.error, ValueError, IndexError, StopIteration) as e:
+            raise ElfError(f"damaged symbol table: {e}") from e
+    return None
 
 
 def this_machine() -> str:

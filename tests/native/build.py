@@ -40,3 +40,18 @@ def cudnn(major: int = 9) -> Path:
 def cuda(*, old: bool = False) -> Path:
     """A libcuda.so.1 with one device; `old` lacks cuGetProcAddress_v2 and all that is newer."""
     return _build("stub_cuda.c", "cuda-old" if old else "cuda", "libcuda.so.1", *(["-DSTUB_OLD"] if old else []))
+
+
+def constructor(target: Path, mark: Path) -> None:
+    """A library at `target` that, when it is loaded, writes to `mark` who it is and whether it may gain rights."""
+    flags = [f"-DMARK={str(mark)!r}".replace("'", '"'), f"-Wl,-soname,{target.name}"]
+    made = _build("constructor.c", f"constructor-{target.parent.parent.name}-{abs(hash(mark))}", target.name, *flags)
+    shutil.copy(made, target)
+
+
+def exporting(target: Path, symbol: str, number: int) -> Path:
+    """A library at `target` that exports one variable of four bytes."""
+    source = target.with_suffix(".c")
+    source.write_text(f"const int {symbol} = {number};\n")
+    shutil.copy(_build(str(source), f"exporting-{symbol}-{number}", target.name), target)
+    return target
