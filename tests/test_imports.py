@@ -37,7 +37,7 @@ FLOORS = (
     ("rules",),
     ("scenarios", "probe", "logs"),
     ("live", "matrix"),
-    ("knowledge", "recordings"),
+    ("knowledge", "recordings", "recipes"),
     ("native", "model", "schemas"),
 )
 IMPURE = {"os", "subprocess", "ctypes", "time", "socket", "datetime", "random", "threading", "pathlib", "shutil", "sys"}

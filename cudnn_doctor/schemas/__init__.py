@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 DOCUMENTS = {
-    "report-1": "model:Report",
-    "snapshot-1": "model:SnapshotFile",
-    "reproduction-1": "reproduce.types:Reproduction",
-    "engines-1": "engines.types:EnginesReport",
-    "explanation-1": "explain.types:Explanation",
-    "code-1": "explain.code:CodeExplanation",
+    "report-1": "model.report:Report",
+    "snapshot-1": "model.report:SnapshotFile",
+    "reproduction-1": "model.reproduction:Reproduction",
+    "engines-1": "model.engines:EnginesReport",
+    "explanation-1": "model.explanation:Explanation",
+    "code-1": "diagnose.codes:CodeExplanation",
 }
 
 

@@ -16,8 +16,9 @@ from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.logs.observe import _CATEGORY_9, _STATUS_8, _STATUS_9, _STATUS_WORDS
 from cudnn_doctor.logs.patterns import load
 
-PACKAGE = Path(explain.__file__).parent
-SOURCE = "\n".join((PACKAGE / f"{n}.py").read_text(encoding="utf-8") for n in ("tokens", "compare", "rank", "advice"))
+PACKAGE = Path(explain.__file__).parents[1]
+FILES = ("logs/observe", "logs/compare", "diagnose/rank", "diagnose/advice")  # those that name tokens
+SOURCE = "\n".join((PACKAGE / f"{n}.py").read_text(encoding="utf-8") for n in FILES)
 CAUSES: dict[str, dict[str, Any]] = {c["id"]: c for c in knowledge("causes")}
 RULES: list[dict[str, Any]] = knowledge("ranking")["rules"]
 QUESTIONS = {q["id"]: q for q in knowledge("questions")}
