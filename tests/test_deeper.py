@@ -34,7 +34,9 @@ def test_nothing_to_work_on_is_no_pass_and_loses_nothing(what: str) -> None:
     after = live_tests.add(before, Options(), HIDDEN, lambda _: None, **{what: True})
     assert (after.verdict, after.exit_code) == ("no-verdict", 2)
     assert after.findings == before.findings
-    assert after.notes[-1].startswith("Not gone deeper: no NVIDIA GPU that a program started here could use")
+    assert after.notes[-1].startswith(
+        "Extra live tests were not run: no NVIDIA GPU that a program started here could use"
+    )
 
 
 def test_a_problem_stays_a_problem() -> None:

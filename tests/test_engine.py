@@ -24,7 +24,7 @@ from cudnn_doctor.model.verdict import exit_code, verdict_of
 from cudnn_doctor.redact.redactor import Identity, redact
 from cudnn_doctor.render import FORMATS, render
 from cudnn_doctor.rules import all_rules
-from cudnn_doctor.rules.judge import REQUIREMENTS, judge
+from cudnn_doctor.rules.judge import judge, requirements
 from cudnn_doctor.rules.sample import sample
 from tests import _cli
 from tests._cli import judged, recorded_cases, recording
@@ -103,7 +103,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
     name=st.sampled_from(NAMES),
     fail_on=st.sampled_from(SEVERITIES),
     owner=st.sampled_from(OWNERS),
-    require=st.sets(st.sampled_from(sorted(REQUIREMENTS)), max_size=2),
+    require=st.sets(st.sampled_from(sorted(requirements())), max_size=2),
     only=st.sets(st.sampled_from([r.code for r in all_rules()]), max_size=3),
     style=st.sampled_from(("plain", "nagios")),
 )
@@ -223,12 +223,12 @@ def test_an_error_of_the_environment_drains_no_node() -> None:
     assert judged(facts, owner="node").exit_code == 0
 
 
-@pytest.mark.parametrize("what", REQUIREMENTS)
+@pytest.mark.parametrize("what", requirements())
 def test_every_requirement_can_fail_and_can_be_met(what: str) -> None:
     bare, healthy = recorded_cases()["no-gpu"], recorded_cases()["healthy"]
     missing = judged(bare, require=(what,), only=("CD504",))
     assert missing.verdict == "problem"
-    assert by_code(missing, REQUIREMENTS[what]).fixes
+    assert by_code(missing, requirements()[what]).fixes
     met = judged(healthy, require=(what,), only=("CD504",))
     assert met.verdict == ("ok" if what not in ("tensorflow", "jax") else "problem")
 

@@ -45,7 +45,7 @@ def add(
             verdict=verdict,
             reason=str(e) if report.verdict == "ok" else report.reason,
             exit_code=exit_code(verdict, report.findings, options.exit_style),
-            notes=(*report.notes, f"Not gone deeper: {e}"),
+            notes=(*report.notes, f"Extra live tests were not run: {e}"),
         )
     return report
 

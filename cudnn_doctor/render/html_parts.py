@@ -89,7 +89,7 @@ def card(finding: Finding, rule: Rule | None) -> Markup:
         )
         parts.append(tag("div", tag("strong", "Seen"), tag("ul", *seen)))
     parts += [_fix(f) for f in finding.fixes]
-    parts.append(tag("p", f"To be mended by {OWNERS[finding.owner]}.", class_="soft small"))
+    parts.append(tag("p", f"Owner: {OWNERS[finding.owner]}.", class_="soft small"))
     if rule:
         why = join((tag("p", rule.explain), tag("p", "Source: ", rule.source, class_="small")))
         parts.append(folded(f"What {finding.code} looks at and why", why))
@@ -101,7 +101,7 @@ def _fix(fix: Fix | LogFix) -> Markup:
     if fix.command:
         parts.append(tag("pre", tag("code", fix.command)))
     if fix.verify:
-        parts += [tag("p", "Then look whether it worked:"), tag("pre", tag("code", fix.verify))]
+        parts += [tag("p", "Verify:"), tag("pre", tag("code", fix.verify))]
     return tag("div", *parts)
 
 

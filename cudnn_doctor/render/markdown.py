@@ -84,7 +84,7 @@ def _finding(finding: Finding) -> str:
         parts.append(bullets(f"{code(e.value)}{f' ({code(e.source)})' if e.source else ''}" for e in finding.evidence))
     for fix in finding.fixes:
         parts += _fix(fix)
-    parts.append(f"<sub>To be mended by: {finding.owner}</sub>")
+    parts.append(f"<sub>Owner: {finding.owner}</sub>")
     return "\n\n".join(parts)
 
 
@@ -93,7 +93,7 @@ def _fix(fix: Fix | LogFix) -> Iterator[str]:
     if fix.command:
         yield block(fix.command, "sh")
     if fix.verify:
-        yield "Then look whether it worked:"
+        yield "Verify:"
         yield block(fix.verify, "sh")
 
 

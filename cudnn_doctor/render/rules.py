@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.rules import CATEGORIES, all_rules
+from cudnn_doctor.rules import all_rules
 
 
 def render_rules() -> str:
@@ -10,8 +10,8 @@ def render_rules() -> str:
     lines: list[str] = []
     category = ""
     for rule in all_rules():
-        if CATEGORIES[rule.code[:3]] != category:
-            category = CATEGORIES[rule.code[:3]]
+        if rule.category != category:
+            category = rule.category
             lines += ["", category] if lines else [category]
         lines.append(f"  {rule.code}  {rule.severity:<7}  {rule.owner:<11}  {rule.title}")
     return "\n".join(lines) + "\n"

@@ -75,7 +75,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.code,
         "shortDescription": {"text": _text(rule.title)},
         "fullDescription": {"text": _text(rule.explain)},
-        "help": {"text": f"{visible(rule.explain)}\n\nSource: {visible(rule.source)}\nTo be mended by: {rule.owner}"},
+        "help": {"text": f"{visible(rule.explain)}\n\nSource: {visible(rule.source)}\nOwner: {rule.owner}"},
         "defaultConfiguration": {"level": rule.severity},
         "properties": {"owner": rule.owner, "causes": list(rule.causes)},
     }

@@ -16,7 +16,7 @@ from cudnn_doctor.model.facts import Gpu, Resolution, Snapshot
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Report
 from cudnn_doctor.render.clean import short_path, size, time
-from cudnn_doctor.rules import CATEGORIES
+from cudnn_doctor.rules.base import CATEGORIES, category_of
 
 State = Literal["ok", "note", "warning", "error", "unknown", "skipped", "crashed"]
 WORST_FIRST: tuple[State, ...] = ("crashed", "error", "warning", "unknown", "note", "ok", "skipped")
@@ -53,7 +53,7 @@ def categories(report: Report) -> tuple[Category, ...]:
     """All categories that have findings, in the order of their codes; codes of a later version are "Other"."""
     found = []
     for name in (*CATEGORIES.values(), OTHER):
-        findings = tuple(f for f in report.findings if CATEGORIES.get(f.code[:3], OTHER) == name)
+        findings = tuple(f for f in report.findings if category_of(f.code) == name)
         if findings:
             state = worst(state_of(f) for f in findings)
             facts = FACTS[name](report) if name in FACTS else ()

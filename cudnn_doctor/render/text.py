@@ -102,7 +102,7 @@ class Layout:
         if finding.detail and finding.title:
             yield from self.block(finding.detail, indent=indent)
         for evidence in finding.evidence:
-            yield from self.block(summary.evidence_text(evidence), indent=indent, first=(("dim", "seen: "),))
+            yield from self.block(summary.evidence_text(evidence), indent=indent, first=(("dim", "seen:   "),))
         for fix in finding.fixes:
             yield from self._fix(fix, indent)
         if state == "crashed":
@@ -111,8 +111,8 @@ class Layout:
             )
 
     def _fix(self, fix: Fix, indent: int) -> Iterator[Line]:
-        yield from self.block(fix.text, indent=indent, first=(("bold", "fix:  "),))
-        for label, command in (("      ", fix.command), ("then: ", fix.verify)):
+        yield from self.block(fix.text, indent=indent, first=(("bold", "fix:    "),))
+        for label, command in (("        ", fix.command), ("verify: ", fix.verify)):
             for i, line in enumerate(visible(command).splitlines()):
                 start = label if i == 0 else " " * len(label)
                 yield (("", " " * indent), ("bold", start), ("command", line))
@@ -131,7 +131,7 @@ class Layout:
                 for finding in chosen:
                     yield from self._short(finding)
                     for evidence in finding.evidence:
-                        yield from self.block(summary.evidence_text(evidence), indent=8, first=(("dim", "seen: "),))
+                        yield from self.block(summary.evidence_text(evidence), indent=8, first=(("dim", "seen:   "),))
 
     def _verdict(self, report: Report) -> Iterator[Line]:
         style, word = VERDICTS[report.verdict]

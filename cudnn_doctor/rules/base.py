@@ -7,13 +7,15 @@
     examples=lambda: (("problem", sample({"driver.kernel_module": known("570.86", "example")})), ("ok", sample())),
 )
 def driver_skew(case: Case) -> Iterator[Outcome]:
-    module = need(case.snapshot.driver.kernel_module, "/snapshot/driver/kernel_module")
+    module = see(case, lambda s: s.driver.kernel_module)
+    release = module.need()
     ...
-    yield problem(subject, title, evidence=(...), fixes=(...))   # or passed(...), unknown(...), skip(...)
+    yield problem(subject, title, evidence=(module.shown(),), fixes=(...))   # or passed(...), unknown(...), skip(...)
 ```
 
-A rule that yields nothing had nothing to judge and is reported as skipped. `need` on an absent fact ends the rule with
-`unknown`, naming the fact and why it is absent.
+A rule that yields nothing had nothing to judge and is reported as skipped. A fact of the snapshot is named once, by
+`see`; its place in the report follows from that. `need` on an absent fact ends the rule with `unknown`, naming the fact
+and why it is absent.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from shlex import quote
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from cudnn_doctor.model.base import Absent, Base, Known, value_or
 from cudnn_doctor.model.facts import Snapshot, TargetEnv
@@ -129,21 +131,70 @@ def need(fact: Known[T] | Absent, pointer: str) -> T:
     return fact.value
 
 
+class Seen(Generic[T]):
+    """A fact that a rule looks at, and its place in the report."""
+
+    def __init__(self, fact: Known[T] | Absent, pointer: str) -> None:
+        self.fact, self.pointer = fact, pointer
+
+    def need(self) -> T:
+        """The value.
+
+        Raises:
+            UnansweredError: the fact is absent.
+        """
+        return need(self.fact, self.pointer)
+
+    def shown(self, value: str = "") -> Evidence:
+        """Evidence, worded for people by `value`; an absent fact says that it is absent."""
+        return shown(self.fact, self.pointer, value)
+
+
+class _Path:
+    """Stands for the snapshot where only its way to a fact is asked for."""
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+
+    def __getattr__(self, name: str) -> _Path:
+        return _Path(f"{self.pointer}/{name}")
+
+
+def see(case: Case, fact: Callable[[Snapshot], Known[T] | Absent]) -> Seen[T]:
+    """A fact of the snapshot, named once: `see(case, lambda s: s.driver.uvm)`."""
+    place = cast("Callable[[_Path], _Path]", fact)(_Path("/snapshot"))
+    return Seen(fact(case.snapshot), place.pointer)
+
+
 def told(value: object) -> str:
     """A value as people write it: "sm_80, sm_90" of several."""
     return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def cite(fact: Known[T] | Absent, pointer: str) -> Evidence:
-    """Evidence from a fact, known or absent."""
+def shown(fact: Known[T] | Absent, pointer: str, value: str = "") -> Evidence:
+    """Evidence whose value is worded for people; an absent fact says that it is absent."""
     if isinstance(fact, Absent):
         return Evidence(pointer=pointer, value=f"absent: {fact.reason}", source=fact.detail)
-    return Evidence(pointer=pointer, value=told(fact.value), source=fact.source)
+    return Evidence(pointer=pointer, value=value or told(fact.value), source=fact.source)
+
+
+CATEGORIES = {
+    "CD1": "Driver",
+    "CD2": "GPU",
+    "CD3": "cuDNN",
+    "CD4": "Compatibility",
+    "CD5": "Environment",
+    "CD6": "Live",
+}
+
+
+def category_of(code: str) -> str:
+    """The category of a code; "Other" of codes that a later version added."""
+    return CATEGORIES.get(code[:3], "Other")
 
 
 class Rule(Base, frozen=True, kw_only=True):
-    """A rule and all that belongs to it. Codes are for ever: CD1xx driver, 2xx GPU, 3xx cuDNN copies,
-    4xx compatibility, 5xx environment, 6xx live."""
+    """A rule and all that belongs to it. Codes are for ever; their first digit is the category."""
 
     code: str
     title: str  # what it checks, as a noun phrase
@@ -155,6 +206,12 @@ class Rule(Base, frozen=True, kw_only=True):
     examples: Callable[[], tuple[tuple[Status, Case], ...]]
     check: Callable[[Case], Iterable[Outcome]]
     required: bool = False  # without its answer there is no verdict (exit 2)
+    requirements: tuple[str, ...] = ()  # what of `--require` it answers
+
+    @property
+    def category(self) -> str:
+        """The group that its code belongs to: "Driver"."""
+        return category_of(self.code)
 
     def apply(self, case: Case) -> tuple[Finding, ...]:
         """All findings of this rule; an exception inside the rule is a finding with status `crashed`."""
@@ -206,6 +263,7 @@ def rule(
     source: str,
     examples: Callable[[], tuple[tuple[Status, Case], ...]],
     required: bool = False,
+    requirements: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Case], Iterable[Outcome]]], Rule]:
     """Makes a `Rule` of the decorated function."""
 
@@ -221,6 +279,7 @@ def rule(
             examples=examples,
             check=check,
             required=required,
+            requirements=requirements,
         )
 
     return wrap

@@ -13,7 +13,7 @@ from cudnn_doctor.matrix.pins import fitting_cudnn
 from cudnn_doctor.model.base import Known, known, value_or
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.model.versions import numbers
-from cudnn_doctor.rules.base import Case, Outcome, passed, rule
+from cudnn_doctor.rules.base import Case, Outcome, passed, rule, shown
 from cudnn_doctor.rules.compat_build import cpu_only, known_bad, one_cuda, runtime_only
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
@@ -26,7 +26,7 @@ from cudnn_doctor.rules.compat_facts import (
     requirement,
 )
 from cudnn_doctor.rules.compat_gpu import cudnn_code, driver_cudnn, driver_framework, driver_ptx, wheel_code
-from cudnn_doctor.rules.facts import copies, copy_name, shown
+from cudnn_doctor.rules.facts import copies, copy_name
 from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, pip, quoted, without_folders
 from cudnn_doctor.rules.sample import EX, sample
 

@@ -11,7 +11,7 @@ from cudnn_doctor.model.base import Fact, Known, known, value_or
 from cudnn_doctor.model.facts import Framework
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.model.versions import numbers
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown, skip
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
     built_cuda,
@@ -23,7 +23,7 @@ from cudnn_doctor.rules.compat_facts import (
     outcome,
     requirement,
 )
-from cudnn_doctor.rules.facts import gpu_present, gpus, shown
+from cudnn_doctor.rules.facts import gpu_present, gpus
 from cudnn_doctor.rules.remedies import again, fix, pip
 from cudnn_doctor.rules.sample import EX, NO_DEVICE, sample
 

@@ -11,8 +11,8 @@ from cudnn_doctor.model.base import Absent, Known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
 from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.model.versions import cuda_version, numbers
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, skip, unknown
-from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches, shown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, shown, skip, unknown
+from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches
 
 if TYPE_CHECKING:
     from cudnn_doctor.matrix.rows import FrameworkRow

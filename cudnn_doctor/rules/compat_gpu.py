@@ -10,7 +10,7 @@ from cudnn_doctor.model.base import Known, known, value_or
 from cudnn_doctor.model.facts import CudaInit, CudnnCopy, Framework
 from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.model.versions import numbers
-from cudnn_doctor.rules.base import Case, Outcome, need, rule, skip
+from cudnn_doctor.rules.base import Case, Outcome, need, rule, see, shown, skip
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
     build_flavour,
@@ -31,12 +31,10 @@ from cudnn_doctor.rules.facts import (
     in_container,
     in_wsl,
     resolutions,
-    shown,
 )
 from cudnn_doctor.rules.remedies import again, fix, pip
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
-DRIVER = "/snapshot/driver/version"
 COMPAT_DOC = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 PTX_90 = known(("sm_80", "sm_90", "compute_90"), EX)
 NO_GPU = "no NVIDIA GPU on this machine"
@@ -48,12 +46,12 @@ def _serves(case: Case) -> tuple[str, Evidence]:
     if isinstance(driver.init, Known) and isinstance(driver.init.value.driver_cuda, Known):
         answer = driver.init.value.driver_cuda
         return answer.value, shown(answer, "/snapshot/driver/init/value/driver_cuda")
-    return value_or(driver.cuda, ""), shown(driver.cuda, "/snapshot/driver/cuda")
+    return value_or(driver.cuda, ""), see(case, lambda s: s.driver.cuda).shown()
 
 
 def _judge_driver(case: Case, cuda: str, *, ptx: bool = False) -> tuple[Judgement, list[Evidence]]:
     driver = case.snapshot.driver
-    release = need(driver.version, DRIVER)
+    release = see(case, lambda s: s.driver.version).need()
     first = driver.libcuda[0] if driver.libcuda else None
     serves, evidence = _serves(case)
     judgement = driver_for_cuda(
@@ -66,7 +64,7 @@ def _judge_driver(case: Case, cuda: str, *, ptx: bool = False) -> tuple[Judgemen
         compat=value_or(first.version, "") if first and first.compat else "",
         gpu=next((name for name, _, _ in capabilities(case).values()), ""),
     )
-    return judgement, [shown(driver.version, DRIVER), evidence]
+    return judgement, [see(case, lambda s: s.driver.version).shown(), evidence]
 
 
 def _newer_driver(case: Case, cuda: str, code: str) -> Fix:

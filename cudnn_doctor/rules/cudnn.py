@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cudnn_doctor.model.base import Absent, known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
 from cudnn_doctor.model.report import Evidence, Fix
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown, skip, unknown
 from cudnn_doctor.rules.facts import (
     copies,
     copy_at,
@@ -20,7 +20,6 @@ from cudnn_doctor.rules.facts import (
     probe_error,
     same_version,
     searches,
-    shown,
     unanswered,
 )
 from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, install, pip, quoted, with_folder, without_folders
@@ -77,6 +76,7 @@ which is no pass either.""",
         ("problem", sample({"cudnn": (), "frameworks": ()}, required=("cudnn",))),
     ),
     required=True,
+    requirements=("cudnn",),
 )
 def found(case: Case) -> Iterator[Outcome]:
     all_copies = list(copies(case))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cudnn_doctor.model.base import Absent, known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Overwrite
 from cudnn_doctor.model.report import Evidence, Fix
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, unknown
 from cudnn_doctor.rules.facts import (
     copies,
     copy_name,
@@ -15,7 +15,6 @@ from cudnn_doctor.rules.facts import (
     loaded_by,
     probe_error,
     requirement_name,
-    shown,
     unanswered,
 )
 from cudnn_doctor.rules.remedies import again, fix, pip, quoted, reinstall, without_folders
@@ -179,8 +178,7 @@ the files on disk are those that the framework asks for.""",
     ),
 )
 def overwritten(case: Case) -> Iterator[Outcome]:
-    packages = case.snapshot.packages
-    need(packages, "/snapshot/packages")
+    see(case, lambda s: s.packages).need()
     failed = probe_error(case, "overwrites")
     if failed:
         yield unknown("environment", "Whether wheels overwrite each other", detail=failed)

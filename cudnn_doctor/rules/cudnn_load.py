@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Resolution
 from cudnn_doctor.model.report import Evidence
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown, skip, unknown
 from cudnn_doctor.rules.facts import (
     copies,
     copy_name,
@@ -16,7 +16,6 @@ from cudnn_doctor.rules.facts import (
     numbers,
     own_searches,
     same_version,
-    shown,
     unanswered,
 )
 from cudnn_doctor.rules.messages import loader_message

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import CudaInit
 from cudnn_doctor.model.report import Owner
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import gpu_present, gpus, hides_every_gpu, in_container, shown, variable
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
+from cudnn_doctor.rules.facts import gpu_present, gpus, hides_every_gpu, in_container, variable
 from cudnn_doctor.rules.remedies import again, fix, quoted
 from cudnn_doctor.rules.sample import EX, sample
 
@@ -202,13 +202,13 @@ def cuinit(case: Case) -> Iterator[Outcome]:
             yield skip("driver", "there is no libcuda to ask: CD111")
             return
         if init.reason not in ("error", "timeout"):
-            need(init, INIT)
+            see(case, lambda s: s.driver.init).need()
         hangs = init.reason == "timeout"
         yield problem(
             "driver",
             "cuInit does not return" if hangs else "libcuda dies in cuInit",
             detail=f"In a child process: {init.detail}. Every CUDA program of this environment will do the same.",
-            evidence=[shown(init, INIT)],
+            evidence=[see(case, lambda s: s.driver.init).shown()],
             fixes=[
                 fix(
                     "See what the kernel says of it.",

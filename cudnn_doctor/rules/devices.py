@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import DeviceNode
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
 from cudnn_doctor.rules.facts import (
     container_without_gpu,
     cuda_works,
@@ -15,13 +15,11 @@ from cudnn_doctor.rules.facts import (
     in_wsl,
     integrated,
     not_linux,
-    shown,
 )
 from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 NODES = "/snapshot/driver/device_nodes"
-UVM = "/snapshot/driver/uvm"
 DOC = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/ (device nodes) and nvidia-modprobe(1)"
 
 
@@ -72,9 +70,9 @@ def nodes_exist(case: Case) -> Iterator[Outcome]:
     if why:
         yield skip("driver", why)
         return
-    fact = case.snapshot.driver.device_nodes
-    paths = [n.path for n in need(fact, NODES)]
-    evidence = [shown(fact, NODES, ", ".join(paths) or "none")]
+    fact = see(case, lambda s: s.driver.device_nodes)
+    paths = [n.path for n in fact.need()]
+    evidence = [fact.shown(", ".join(paths) or "none")]
     missing = [] if any(_is_gpu(p) for p in paths) else ["/dev/nvidia0"]
     missing += [] if "/dev/nvidiactl" in paths else ["/dev/nvidiactl"]
     if not missing:
@@ -155,7 +153,7 @@ def nodes_permitted(case: Case) -> Iterator[Outcome]:
         yield skip("driver", why)
         return
     fact = case.snapshot.driver.device_nodes
-    everything = need(fact, NODES)
+    everything = see(case, lambda s: s.driver.device_nodes).need()
     nodes = [n for n in everything if _is_gpu(n.path) or n.path in ("/dev/nvidiactl", "/dev/nvidia-uvm")]
     if not nodes:
         yield skip("driver", "there are no device nodes: CD106")
@@ -163,7 +161,11 @@ def nodes_permitted(case: Case) -> Iterator[Outcome]:
     refused = {n.path: n.refused or "mode" for n in nodes if n.refused or not (n.readable and n.writable)}
     usable = any(_is_gpu(n.path) and n.path not in refused for n in nodes)
     if not refused:
-        yield passed("driver", "This user may open all device nodes", evidence=[shown(fact, NODES, "read and write")])
+        yield passed(
+            "driver",
+            "This user may open all device nodes",
+            evidence=[see(case, lambda s: s.driver.device_nodes).shown("read and write")],
+        )
         return
     by_rule = any(why != "mode" for why in refused.values())
     partly = cuda_works(case) or (usable and all(_is_gpu(p) for p in refused))
@@ -219,11 +221,11 @@ def uvm(case: Case) -> Iterator[Outcome]:
         yield skip("driver", why)
         return
     driver = case.snapshot.driver
-    loaded = need(driver.uvm, UVM)
-    node = any(n.path == "/dev/nvidia-uvm" for n in need(driver.device_nodes, NODES))
+    loaded = see(case, lambda s: s.driver.uvm).need()
+    node = any(n.path == "/dev/nvidia-uvm" for n in see(case, lambda s: s.driver.device_nodes).need())
     evidence = [
-        shown(driver.uvm, UVM, "loaded" if loaded else "not loaded"),
-        shown(driver.device_nodes, NODES, f"/dev/nvidia-uvm {'present' if node else 'missing'}"),
+        see(case, lambda s: s.driver.uvm).shown("loaded" if loaded else "not loaded"),
+        see(case, lambda s: s.driver.device_nodes).shown(f"/dev/nvidia-uvm {'present' if node else 'missing'}"),
     ]
     if loaded and node:
         yield passed("driver", "nvidia-uvm is loaded", evidence=evidence)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import NvmlStatus, PciDevice
 from cudnn_doctor.model.report import Evidence
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip, unknown
 from cudnn_doctor.rules.facts import (
-    GPUS,
     cuda_works,
     gpu_present,
     in_container,
@@ -18,7 +17,6 @@ from cudnn_doctor.rules.facts import (
     not_linux,
     numbers,
     plural,
-    shown,
 )
 from cudnn_doctor.rules.remedies import again, fix, quoted
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
@@ -62,31 +60,34 @@ the hardware even when no driver is installed. Use `--require gpu` where a missi
         ("problem", sample(NO_DEVICE, required=("gpu",))),
     ),
     required=True,
+    requirements=("gpu",),
 )
 def hardware(case: Case) -> Iterator[Outcome]:
     listed = case.snapshot.gpus
     if isinstance(listed, Known) and listed.value:
         names = ", ".join(dict.fromkeys(value_or(g.name, "unnamed") for g in listed.value))
         count = plural(len(listed.value), "NVIDIA GPU")
-        yield passed("machine", f"{count}: {names}", evidence=[shown(listed, GPUS, names)])
+        yield passed("machine", f"{count}: {names}", evidence=[see(case, lambda s: s.gpus).shown(names)])
         return
     if integrated(case):
-        nodes = case.snapshot.driver.device_nodes
-        evidence = [shown(nodes, "/snapshot/driver/device_nodes", "nodes of Tegra's GPU")]
+        evidence = [see(case, lambda s: s.driver.device_nodes).shown("nodes of Tegra's GPU")]
         yield passed("machine", "An integrated GPU (Tegra)", evidence=evidence)
         return
     fact = case.snapshot.driver.pci
     bus = not (isinstance(fact, Absent) and fact.reason == "not-supported")  # Windows and macOS show none
-    pci = need(fact, PCI) if bus else ()
+    pci = see(case, lambda s: s.driver.pci).need() if bus else ()
     if pci:
         title = f"{plural(len(pci), 'NVIDIA GPU')} on the PCI bus"
-        yield passed("machine", title, evidence=[shown(fact, PCI, _devices(pci))])
+        yield passed("machine", title, evidence=[see(case, lambda s: s.driver.pci).shown(_devices(pci))])
         return
     if cuda_works(case):
-        seen = shown(case.snapshot.driver.init, "/snapshot/driver/init", "cuInit succeeds")
+        seen = see(case, lambda s: s.driver.init).shown("cuInit succeeds")
         yield passed("machine", "A GPU that CUDA can use; neither NVML nor the PCI bus shows it here", evidence=[seen])
         return
-    evidence = [shown(fact, PCI, "no device of vendor 0x10de"), shown(listed, GPUS, "none")]
+    evidence = [
+        see(case, lambda s: s.driver.pci).shown("no device of vendor 0x10de"),
+        see(case, lambda s: s.gpus).shown("none"),
+    ]
     detail = (
         "WSL shows GPUs through the driver of Windows, and NVML lists none."
         if in_wsl(case)
@@ -130,19 +131,23 @@ def kernel_driver(case: Case) -> Iterator[Outcome]:
     if not gpu_present(case):
         yield skip("driver", NO_GPU)
     elif isinstance(module, Known):
-        yield passed("driver", f"Kernel module {module.value} is loaded", evidence=[shown(module, MODULE)])
+        yield passed(
+            "driver",
+            f"Kernel module {module.value} is loaded",
+            evidence=[see(case, lambda s: s.driver.kernel_module).shown()],
+        )
     elif value_or(case.snapshot.gpus, ()) or integrated(case) or cuda_works(case):
         yield skip("driver", "a driver serves the GPU, and this system shows no kernel module of that name")
     elif module.reason != "not-found":
-        need(module, MODULE)
+        see(case, lambda s: s.driver.kernel_module).need()
     else:
-        devices = need(driver.pci, PCI)
+        devices = see(case, lambda s: s.driver.pci).need()
         bound = {value_or(d.driver, "") for d in devices}
         if "nouveau" in bound:
             yield skip("driver", "nouveau holds the device: CD104")
             return
         evidence = [
-            shown(driver.pci, PCI, _devices(devices)),
+            see(case, lambda s: s.driver.pci).shown(_devices(devices)),
             Evidence(pointer=MODULE, value="not loaded", source=module.detail),
         ]
         if bound == {"vfio-pci"}:
@@ -213,11 +218,11 @@ def driver_skew(case: Case) -> Iterator[Outcome]:
         yield skip("driver", "the kernel side of the driver is that of Windows")
         return
     mismatch = isinstance(driver.nvml, Known) and driver.nvml.value.code == 18
-    evidence = [shown(driver.kernel_module, MODULE)]
+    evidence = [see(case, lambda s: s.driver.kernel_module).shown()]
     user = ""
     if isinstance(driver.version, Known):
         user = driver.version.value
-        evidence.append(shown(driver.version, "/snapshot/driver/version"))
+        evidence.append(see(case, lambda s: s.driver.version).shown())
     else:
         for i, copy in enumerate(driver.libcuda):
             if isinstance(copy.version, Known) and not copy.compat:
@@ -225,10 +230,12 @@ def driver_skew(case: Case) -> Iterator[Outcome]:
                 evidence.append(shown(copy.version, f"/snapshot/driver/libcuda/{i}/version"))
                 break
     if mismatch and isinstance(driver.nvml, Known):
-        evidence.append(shown(driver.nvml, NVML, f"{driver.nvml.value.code} {driver.nvml.value.name}"))
-    module = value_or(driver.kernel_module, "unknown") if mismatch else need(driver.kernel_module, MODULE)
+        evidence.append(see(case, lambda s: s.driver.nvml).shown(f"{driver.nvml.value.code} {driver.nvml.value.name}"))
+    module = (
+        value_or(driver.kernel_module, "unknown") if mismatch else see(case, lambda s: s.driver.kernel_module).need()
+    )
     if not mismatch and not user:
-        need(driver.version, "/snapshot/driver/version")
+        see(case, lambda s: s.driver.version).need()
     if not mismatch and numbers(user) == numbers(module):
         yield passed("driver", f"Kernel module and user-space driver are both {module}", evidence=evidence)
         return
@@ -290,13 +297,13 @@ def nouveau(case: Case) -> Iterator[Outcome]:
     if not_linux(case):
         yield skip("driver", "nouveau is a driver of Linux")
         return
-    loaded = need(driver.nouveau, "/snapshot/driver/nouveau")
+    loaded = see(case, lambda s: s.driver.nouveau).need()
     devices = value_or(driver.pci, ())
-    evidence = [shown(driver.nouveau, "/snapshot/driver/nouveau", "loaded" if loaded else "not loaded")]
+    evidence = [see(case, lambda s: s.driver.nouveau).shown("loaded" if loaded else "not loaded")]
     if not loaded:
         yield passed("driver", "nouveau is not loaded", evidence=evidence)
         return
-    evidence.append(shown(driver.pci, PCI, _devices(devices)))
+    evidence.append(see(case, lambda s: s.driver.pci).shown(_devices(devices)))
     if isinstance(driver.kernel_module, Known):
         yield passed("driver", "nouveau is loaded, but the NVIDIA driver serves a GPU beside it", evidence=evidence)
         return

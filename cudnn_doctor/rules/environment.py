@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model.base import Absent, known, value_or
 from cudnn_doctor.model.facts import ProbeFailure
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import container_without_gpu, gpu_present, not_linux, shown, size, variable
+from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, see, shown, skip
+from cudnn_doctor.rules.facts import container_without_gpu, gpu_present, not_linux, size, variable
 from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample, two_gpus
 
@@ -54,21 +54,21 @@ NVIDIA_VISIBLE_DEVICES chooses the GPUs at the start; "void", "none" and the emp
     ),
 )
 def container_gpu(case: Case) -> Iterator[Outcome]:
-    host, driver = case.snapshot.host, case.snapshot.driver
+    host = case.snapshot.host
     if not_linux(case):
         yield skip("machine", "containers with GPUs are of Linux")
         return
-    kind = need(host.container, "/snapshot/host/container")
+    kind = see(case, lambda s: s.host.container).need()
     if kind == "none":
         yield skip("machine", "this is no container")
         return
     if not gpu_present(case):
         yield skip(f"{kind} container", "no NVIDIA GPU on this machine")
         return
-    nodes = need(driver.device_nodes, "/snapshot/driver/device_nodes")
+    nodes = see(case, lambda s: s.driver.device_nodes).need()
     evidence = [
-        shown(host.container, "/snapshot/host/container"),
-        shown(driver.device_nodes, "/snapshot/driver/device_nodes", ", ".join(n.path for n in nodes) or "none"),
+        see(case, lambda s: s.host.container).shown(),
+        see(case, lambda s: s.driver.device_nodes).shown(", ".join(n.path for n in nodes) or "none"),
         variable(case, "NVIDIA_VISIBLE_DEVICES"),
     ]
     if not container_without_gpu(case):
@@ -111,15 +111,15 @@ fault on purpose are refused by `cudnn-doctor reproduce` while MPS runs.""",
     ),
 )
 def mps(case: Case) -> Iterator[Outcome]:
-    fact = case.snapshot.host.mps
+    fact = see(case, lambda s: s.host.mps)
     if not_linux(case):
         yield skip("machine", "MPS is a service of Linux")
         return
     if not gpu_present(case):
         yield skip("machine", "no NVIDIA GPU on this machine")
         return
-    running = need(fact, "/snapshot/host/mps")
-    evidence = [shown(fact, "/snapshot/host/mps", "runs" if running else "does not run")]
+    running = fact.need()
+    evidence = [fact.shown("runs" if running else "does not run")]
     if not running:
         yield passed("machine", "MPS does not run", evidence=evidence)
         return
@@ -155,13 +155,13 @@ are 8 MiB or no limit; below 1 MiB this warns.""",
     ),
 )
 def stack(case: Case) -> Iterator[Outcome]:
-    fact = case.snapshot.host.limits.stack
+    fact = see(case, lambda s: s.host.limits.stack)
     if not_linux(case):
         yield skip("process", NO_LIMITS)
         return
-    limit = need(fact, f"{LIMITS}/stack")
+    limit = fact.need()
     text = "unlimited" if limit < 0 else size(limit)
-    evidence = [shown(fact, f"{LIMITS}/stack", text)]
+    evidence = [fact.shown(text)]
     if limit < 0 or limit >= MIB:
         yield passed("process", f"Stack limit {text}", evidence=evidence)
         return
@@ -196,10 +196,10 @@ def memlock(case: Case) -> Iterator[Outcome]:
     if len(value_or(case.snapshot.gpus, ())) < 2:
         yield skip("process", "it matters to programs on several GPUs alone")
         return
-    fact = case.snapshot.host.limits.memlock
-    limit = need(fact, f"{LIMITS}/memlock")
+    fact = see(case, lambda s: s.host.limits.memlock)
+    limit = fact.need()
     text = "unlimited" if limit < 0 else size(limit)
-    evidence = [shown(fact, f"{LIMITS}/memlock", text)]
+    evidence = [fact.shown(text)]
     if limit < 0 or limit > 64 << 10:
         yield passed("process", f"Limit on locked memory {text}", evidence=evidence)
         return
@@ -281,13 +281,13 @@ cuInit ends with 304 or 999, and worker processes stop with "Too many open files
     ),
 )
 def open_files(case: Case) -> Iterator[Outcome]:
-    fact = case.snapshot.host.limits.open_files
+    fact = see(case, lambda s: s.host.limits.open_files)
     if not_linux(case):
         yield skip("process", NO_LIMITS)
         return
-    limit = need(fact, f"{LIMITS}/open_files")
+    limit = fact.need()
     text = "unlimited" if limit < 0 else str(limit)
-    evidence = [shown(fact, f"{LIMITS}/open_files", text)]
+    evidence = [fact.shown(text)]
     if limit < 0 or limit >= 256:
         yield passed("process", f"Limit on open files {text}", evidence=evidence)
         return
@@ -299,8 +299,11 @@ def open_files(case: Case) -> Iterator[Outcome]:
     )
 
 
+FAILED_PROBES = "CD512"
+
+
 @rule(
-    "CD512",
+    FAILED_PROBES,
     title="Probes that failed",
     severity="error",
     owner="program",

@@ -10,7 +10,7 @@ from cudnn_doctor.model.base import Absent, Known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Gpu, Resolution
 from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.model.visible_devices import Visible, visible_devices
-from cudnn_doctor.rules.base import Case, Outcome, need, skip, told, unknown
+from cudnn_doctor.rules.base import Case, Outcome, see, skip, unknown
 
 T = TypeVar("T")
 GPUS = "/snapshot/gpus"
@@ -46,13 +46,6 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
-
-
-def shown(fact: Known[T] | Absent, pointer: str, value: str = "") -> Evidence:
-    """Evidence whose value is worded for people; an absent fact says that it is absent."""
-    if isinstance(fact, Absent):
-        return Evidence(pointer=pointer, value=f"absent: {fact.reason}", source=fact.detail)
-    return Evidence(pointer=pointer, value=value or told(fact.value), source=fact.source)
 
 
 def variable(case: Case, name: str) -> Evidence:
@@ -91,7 +84,7 @@ def gpu_present(case: Case) -> bool:
         return True
     if isinstance(pci, Absent) and pci.reason == "not-supported":
         return False  # Windows and macOS show no bus: NVML's word counts
-    return bool(need(pci, "/snapshot/driver/pci"))
+    return bool(see(case, lambda s: s.driver.pci).need())
 
 
 def not_linux(case: Case) -> bool:

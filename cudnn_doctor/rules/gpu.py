@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from cudnn_doctor.model.base import Absent, Fact, Known, known, value_or
 from cudnn_doctor.model.facts import Gpu, GpuProcess, Xid
 from cudnn_doctor.model.report import Evidence
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
 from cudnn_doctor.rules.facts import (
     gpus,
     in_container,
     not_linux,
     pci_address,
     plural,
-    shown,
     size,
     unanswered,
     variable,
@@ -331,7 +330,7 @@ def unlisted(case: Case) -> Iterator[Outcome]:
     if not_linux(case) or (isinstance(pci, Known) and not pci.value):
         yield skip("machine", "this system shows no NVIDIA device on a PCI bus")
         return
-    devices = need(pci, "/snapshot/driver/pci")
+    devices = see(case, lambda s: s.driver.pci).need()
     seen = {pci_address(value_or(g.pci, "")) for g in listed.value}
     missing = [
         (i, d.address)
@@ -340,7 +339,7 @@ def unlisted(case: Case) -> Iterator[Outcome]:
     ]
     if not missing:
         title = f"NVML lists every NVIDIA device of the bus ({len(devices)})"
-        yield passed("machine", title, evidence=[shown(listed, "/snapshot/gpus", str(len(listed.value)))])
+        yield passed("machine", title, evidence=[see(case, lambda s: s.gpus).shown(str(len(listed.value)))])
     fallen = {pci_address(x.pci) for x in value_or(case.snapshot.xids, ()) if x.code == 79}
     for i, address in missing:
         lost = pci_address(address) in fallen

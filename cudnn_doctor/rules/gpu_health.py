@@ -8,8 +8,8 @@ from typing import Any
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import Xid
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import gpu_present, gpus, not_linux, pci_address, plural, shown, unanswered
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
+from cudnn_doctor.rules.facts import gpu_present, gpus, not_linux, pci_address, plural, unanswered
 from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
@@ -261,11 +261,9 @@ def xids(case: Case) -> Iterator[Outcome]:
     if not value_or(case.snapshot.xids, ()) and not gpu_present(case):
         yield skip("machine", "no NVIDIA GPU on this machine")
         return
-    lines = need(case.snapshot.xids, "/snapshot/xids")
+    lines = see(case, lambda s: s.xids).need()
     if not lines:
-        yield passed(
-            "machine", "No Xid in the kernel log", evidence=[shown(case.snapshot.xids, "/snapshot/xids", "none")]
-        )
+        yield passed("machine", "No Xid in the kernel log", evidence=[see(case, lambda s: s.xids).shown("none")])
         return
     names = {pci_address(value_or(g.pci, "")): name for _, name, g in gpus(case)}
     groups: dict[tuple[str, int], list[int]] = {}

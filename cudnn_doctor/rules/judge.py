@@ -13,20 +13,17 @@ from cudnn_doctor.model.report import Examination, Report, tool
 from cudnn_doctor.model.verdict import exit_code, verdict_of
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.environment import FAILED_PROBES
 from cudnn_doctor.rules.selection import select_rules
 
 if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-REQUIREMENTS = {  # what --require takes, and the rule that answers it
-    "gpu": "CD101",
-    "driver": "CD114",
-    "cudnn": "CD301",
-    "tensorflow": "CD415",
-    "torch": "CD415",
-    "jax": "CD415",
-}
+
+def requirements() -> dict[str, str]:
+    """What `--require` takes, and the code of the rule that answers it."""
+    return {name: rule.code for rule in all_rules() for name in rule.requirements}
 
 
 @cache
@@ -41,11 +38,12 @@ def judge(examined: Examination, options: Options, today: date) -> Report:
     Raises:
         UsageError: `--only`, `--skip` or `--require` name nothing known, or the matrix file is inconsistent.
     """
-    unknown = [r for r in options.require if r not in REQUIREMENTS]
+    answered_by = requirements()
+    unknown = [r for r in options.require if r not in answered_by]
     if unknown:
-        raise UsageError(f"--require {unknown[0]}: not known; it takes {', '.join(REQUIREMENTS)}.")
-    asked = {REQUIREMENTS[r] for r in options.require}
-    told = {"CD512"} if examined.snapshot.failures else set()  # what a failed probe left out is no pass for anybody
+        raise UsageError(f"--require {unknown[0]}: not known; it takes {', '.join(answered_by)}.")
+    asked = {answered_by[r] for r in options.require}
+    always = {FAILED_PROBES} if examined.snapshot.failures else set()  # what one left out is no pass for anybody
     loaded: list[Matrix] = []
 
     def load_once() -> Matrix:
@@ -53,7 +51,7 @@ def judge(examined: Examination, options: Options, today: date) -> Report:
         return loaded[0]
 
     try:
-        rules = select_rules(all_rules(), only=options.only, skip=options.skip, always=asked | told)
+        rules = select_rules(all_rules(), only=options.only, skip=options.skip, always=asked | always)
         if options.matrix:
             load_once()
         case = Case(examined.snapshot, examined.scenarios, load_matrix=load_once, required=options.require)
@@ -63,7 +61,7 @@ def judge(examined: Examination, options: Options, today: date) -> Report:
     if options.owner:
         findings = tuple(f for f in findings if f.owner == options.owner or f.status == "crashed")
     left_out = not options.live and not examined.scenarios  # the user left the live check out: no answer is owed
-    required = {r.code for r in rules if r.required and not (left_out and r.code.startswith("CD6"))}
+    required = {r.code for r in rules if r.required and not (left_out and r.category == "Live")}
     verdict, reason = verdict_of(findings, fail_on=options.fail_on, required=required | asked)
     old = loaded[0].age_note(today) if loaded else None
     replayed = f"Replayed from {examined.replayed}, recorded {examined.snapshot.taken_at}; not this machine."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cudnn_doctor.model.base import Known, known, value_or
 from cudnn_doctor.model.facts import CudaInit, LibcudaCopy
 from cudnn_doctor.model.report import Evidence
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
 from cudnn_doctor.rules.facts import (
     container_without_gpu,
     cuda_works,
@@ -17,14 +17,12 @@ from cudnn_doctor.rules.facts import (
     in_wsl,
     not_linux,
     numbers,
-    shown,
     variable,
 )
 from cudnn_doctor.rules.remedies import again, fix, with_folder
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 LIBCUDA = "/snapshot/driver/libcuda"
-MODULE = "/snapshot/driver/kernel_module"
 COMPAT_DOC = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
 NO_GPU = "no NVIDIA GPU on this machine"
 MISMATCH = CudaInit(code=803, name="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", driver_cuda=ABSENT, library="libcuda.so.1")
@@ -84,7 +82,7 @@ def compat(case: Case) -> Iterator[Outcome]:
         yield skip("driver", "no cuda-compat library comes first")
         return
     copy = driver.libcuda[0]
-    evidence = [shown(copy.version, f"{LIBCUDA}/0/version"), shown(driver.kernel_module, MODULE)]
+    evidence = [shown(copy.version, f"{LIBCUDA}/0/version"), see(case, lambda s: s.driver.kernel_module).shown()]
     subject = copy.path
     if cuda_works(case):
         yield passed(subject, "Forward compatibility is in use and works", evidence=evidence)
@@ -240,7 +238,7 @@ libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file")."""
     ),
 )
 def wsl(case: Case) -> Iterator[Outcome]:
-    if not_linux(case) or not need(case.snapshot.host.wsl, "/snapshot/host/wsl"):
+    if not_linux(case) or not see(case, lambda s: s.host.wsl).need():
         yield skip("driver", "this is not WSL")
         return
     found = case.snapshot.driver.libcuda

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from cudnn_doctor.model.base import Absent, known
 from cudnn_doctor.model.facts import NvmlStatus
 from cudnn_doctor.model.report import Evidence
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import container_without_gpu, cuda_works, gpu_present, in_container, in_wsl, shown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, skip
+from cudnn_doctor.rules.facts import container_without_gpu, cuda_works, gpu_present, in_container, in_wsl
 from cudnn_doctor.rules.remedies import fix
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
@@ -87,12 +87,12 @@ def nvml(case: Case) -> Iterator[Outcome]:
         return
     if isinstance(status, Absent):
         if status.reason != "not-found":
-            need(status, NVML)
+            see(case, lambda s: s.driver.nvml).need()
         code, name = 12, "NVML_ERROR_LIBRARY_NOT_FOUND"
         evidence = [Evidence(pointer=NVML, value="libnvidia-ml.so.1 not found", source=status.detail)]
     else:
         code, name = status.value.code, status.value.name
-        evidence = [shown(status, NVML, f"{code} {name} {status.value.message}".strip())]
+        evidence = [see(case, lambda s: s.driver.nvml).shown(f"{code} {name} {status.value.message}".strip())]
     if code == 0:
         yield passed("driver", "NVML answers", evidence=evidence)
     elif code == 18:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from cudnn_doctor.model.base import Known
 from cudnn_doctor.model.facts import Framework
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import cuda_works, shown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
+from cudnn_doctor.rules.facts import cuda_works
 from cudnn_doctor.rules.remedies import fix, pip
 from cudnn_doctor.rules.sample import ABSENT, sample
 
-MODULE = "/snapshot/driver/kernel_module"
 NVML = "/snapshot/driver/nvml"
 PACKAGES = "/snapshot/packages"
 INSTALL_DOC = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
@@ -38,17 +37,21 @@ is in order the other rules say.""",
             ),
         ),
     ),
+    requirements=("driver",),
 )
 def driver(case: Case) -> Iterator[Outcome]:
     if "driver" not in case.required:
         yield skip("driver", "--require driver was not given")
         return
     module, nvml = case.snapshot.driver.kernel_module, case.snapshot.driver.nvml
-    evidence = [shown(module, MODULE), shown(nvml, NVML, nvml.value.name if isinstance(nvml, Known) else "")]
+    evidence = [
+        see(case, lambda s: s.driver.kernel_module).shown(),
+        see(case, lambda s: s.driver.nvml).shown(nvml.value.name if isinstance(nvml, Known) else ""),
+    ]
     if isinstance(module, Known) or (isinstance(nvml, Known) and not nvml.value.code) or cuda_works(case):
         yield passed("driver", "The required driver is there", evidence=evidence)
     elif module.reason not in ("not-found", "not-supported"):
-        need(module, MODULE)
+        see(case, lambda s: s.driver.kernel_module).need()
     else:
         yield problem(
             "driver",
@@ -75,13 +78,14 @@ framework, or that examines another environment than it means, does not pass."""
         ("problem", sample(required=("tensorflow",))),
         ("unknown", sample({"packages": ABSENT, "frameworks": ()}, required=("jax",))),
     ),
+    requirements=tuple(FRAMEWORKS),
 )
 def frameworks(case: Case) -> Iterator[Outcome]:
     there: dict[str, Framework] = {f.name: f for f in case.snapshot.frameworks}
     for name, wanted in FRAMEWORKS.items():
         if name not in case.required:
             continue
-        packages = need(case.snapshot.packages, PACKAGES)
+        packages = see(case, lambda s: s.packages).need()
         found = there.get(name)
         if found:
             at = next((i for i, p in enumerate(packages) if p.name == found.distribution), None)
@@ -94,7 +98,7 @@ def frameworks(case: Case) -> Iterator[Outcome]:
             name,
             f"{name}, which --require demands, is not installed in {patient.prefix}",
             detail=f"This environment was chosen by {patient.chosen_by}; --env PATH takes another.",
-            evidence=[shown(case.snapshot.packages, PACKAGES, f"{len(packages)} packages of interest, no {name}")],
+            evidence=[see(case, lambda s: s.packages).shown(f"{len(packages)} packages of interest, no {name}")],
             fixes=[
                 fix(
                     f"Install {name}.",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from cudnn_doctor.rules import CATEGORIES
-from cudnn_doctor.rules.base import Rule
+from cudnn_doctor.rules.base import CATEGORIES, Rule
 
 
 def select_rules(
@@ -38,5 +37,5 @@ def _matches(rule: Rule, name: str) -> bool:
     return (
         rule.code.startswith(name.upper())
         if name.upper().startswith("CD") and name[2:].isdigit()
-        else (CATEGORIES[rule.code[:3]].lower() == name.lower())
+        else rule.category.lower() == name.lower()
     )

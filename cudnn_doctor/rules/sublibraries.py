@@ -7,8 +7,8 @@ from typing import NamedTuple
 from cudnn_doctor.model.base import Absent, Known, value_or
 from cudnn_doctor.model.facts import CudnnCopy
 from cudnn_doctor.model.report import Evidence
-from cudnn_doctor.rules.base import Case
-from cudnn_doctor.rules.facts import copies, own_searches, same_version, shown
+from cudnn_doctor.rules.base import Case, shown
+from cudnn_doctor.rules.facts import copies, own_searches, same_version
 
 
 class Foreign(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudnn_doctor.model.base import Known, known, value_or
-from cudnn_doctor.rules.base import Case, Outcome, need, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import GPUS, frameworks, gpu_present, gpus, plural, shown, size, variable, visible
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
+from cudnn_doctor.rules.facts import frameworks, gpu_present, gpus, plural, size, variable, visible
 from cudnn_doctor.rules.remedies import again, fix
 from cudnn_doctor.rules.sample import EX, sample, two_gpus
 
@@ -49,13 +49,13 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
     if not gpu_present(case):
         yield skip(VISIBLE, "no NVIDIA GPU on this machine")
         return
-    listed = need(case.snapshot.gpus, GPUS)
+    listed = see(case, lambda s: s.gpus).need()
     seen = visible(case)
     if seen is None:
         yield skip(VISIBLE, "NVML lists no GPU")
         return
     here = ", ".join(f"{g.index}: {value_or(g.uuid, '?')}" for g in listed)
-    evidence = [variable(case, VISIBLE), shown(case.snapshot.gpus, GPUS, here)]
+    evidence = [variable(case, VISIBLE), see(case, lambda s: s.gpus).shown(here)]
     shown_gpus = f"CUDA shows {plural(len(seen.devices), 'GPU')} ({', '.join(seen.devices)})"
     fixes = [fix("Unset it, or name GPUs that are here (nvidia-smi -L).", f"unset {VISIBLE}", verify=UNSET)]
     if seen.twice:
@@ -278,7 +278,7 @@ def numbering(case: Case) -> Iterator[Outcome]:
         yield skip("machine", "it takes two GPUs to mix up their numbers")
         return
     order = case.snapshot.host.environment.get("CUDA_DEVICE_ORDER", "")
-    evidence = [shown(case.snapshot.gpus, GPUS, ", ".join(names)), variable(case, "CUDA_DEVICE_ORDER")]
+    evidence = [see(case, lambda s: s.gpus).shown(", ".join(names)), variable(case, "CUDA_DEVICE_ORDER")]
     if len(names) == 1 or order == "PCI_BUS_ID":
         yield passed("machine", "CUDA and nvidia-smi number the GPUs alike", evidence=evidence)
         return

@@ -43,23 +43,23 @@ def test_the_whole_text() -> None:
         "[✗] CD301 torch 2.11.0: An older cuDNN is found before the one that it was built with\n"
         "    torch was built with 9.19.0; the loader finds 9.1.0 first, because LD_LIBRARY_PATH names its\n"
         "    folder.\n"
-        "    seen: 9.1.0 (cudnnGetVersion of /opt/old/lib64/libcudnn.so.9)\n"
-        "    seen: /opt/old/lib64 (environment)\n"
-        "    fix:  Take the folder of the old copy out of LD_LIBRARY_PATH.\n"
-        "          unset LD_LIBRARY_PATH\n"
-        "    then: cudnn-doctor check --only CD301\n"
+        "    seen:   9.1.0 (cudnnGetVersion of /opt/old/lib64/libcudnn.so.9)\n"
+        "    seen:   /opt/old/lib64 (environment)\n"
+        "    fix:    Take the folder of the old copy out of LD_LIBRARY_PATH.\n"
+        "            unset LD_LIBRARY_PATH\n"
+        "    verify: cudnn-doctor check --only CD301\n"
         "\n"
         "[!] CD402 torch 2.11.0: The wheel pins another cuDNN than the one that it loads\n"
-        "    seen: 9.19.0.56 (METADATA)\n"
-        "    fix:  Install the pinned wheel.\n"
-        "          pip install nvidia-cudnn-cu13==9.19.0.56\n"
+        "    seen:   9.19.0.56 (METADATA)\n"
+        "    fix:    Install the pinned wheel.\n"
+        "            pip install nvidia-cudnn-cu13==9.19.0.56\n"
         "\n"
         "Notes (1)\n"
         "\n"
         "[i] CD503 TF_FORCE_GPU_ALLOW_GROWTH: TensorFlow reserves nearly the whole card\n"
-        "    seen: not set (environment)\n"
-        "    fix:  Let it grow.\n"
-        "          export TF_FORCE_GPU_ALLOW_GROWTH=true\n"
+        "    seen:   not set (environment)\n"
+        "    fix:    Let it grow.\n"
+        "            export TF_FORCE_GPU_ALLOW_GROWTH=true\n"
         "\n"
         "Could not be decided (1)\n"
         "[?] CD203 GPU 0: Memory health: /snapshot/gpus/0/remapped_rows is absent (no-permission)\n"
@@ -93,7 +93,7 @@ def test_lines_fit_but_for_what_must_be_copied_whole(width: int) -> None:
     wide = max(40, min(width, 200))
     for line in render_text(report(), width=width, verbose=True).splitlines():
         if cells(line) > wide:
-            first, *more = line.removeprefix("    then: ").split()
+            first, *more = line.removeprefix("    verify: ").split()
             assert not more or first in ("unset", "export", "pip", "cudnn-doctor"), line
 
 
