@@ -410,7 +410,7 @@ def completed(words: str) -> set[str]:
 
 
 def test_completion_of_commands_options_and_values() -> None:
-    assert completed("cudnn-doctor re") == {"reproduce", "report"}
+    assert completed("cudnn-doctor rep") == {"reproduce", "report"}
     assert completed("cudnn-doctor check --fo") == {"--format", "--force"}
     assert completed("cudnn-doctor check --format ") == set(FORMATS)
 

@@ -20,7 +20,7 @@ WORDS = (
 
 CHILD = """
 import json, sys, tempfile, os
-from cudnn_doctor import explain
+from cudnn_doctor import diagnose as explain
 words, fillers = json.load(sys.stdin)
 for filler in fillers:
     text = "\\n".join(f"{w}{filler * 300}x {filler * 300}{w} {(w + filler) * 40} 1.2" for w in words)
