@@ -35,7 +35,7 @@ FLOORS = (
     ("reproduce",),
     ("examine", "engines", "diagnose", "redact"),
     ("rules",),
-    ("scenarios", "probe", "logs"),
+    ("scenarios", "probe", "logs", "recorder"),
     ("live", "matrix"),
     ("knowledge", "recordings", "recipes"),
     ("native", "model", "schemas"),

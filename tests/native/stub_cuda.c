@@ -85,6 +85,8 @@ int cuCtxCreate_v2(struct context **c, unsigned flags, int device) {
     return answer("cuCtxCreate");
 }
 int cuCtxDestroy_v2(struct context *c) { c->alive = 0; if (current == c) current = NULL; return answer("cuCtxDestroy"); }
+int cuCtxGetDevice(int *device) { if (!current) return INVALID_CONTEXT; *device = current->device; return OK; }
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { *flags = 0; *active = primary[device].alive > 0; return OK; }
 int cuCtxSynchronize(void) { ANSWER("cuCtxSynchronize"); return usable(); }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return answer("cuCtxGetStreamPriorityRange"); }
 
@@ -100,6 +102,7 @@ int cuStreamCreate(struct stream **s, unsigned flags) {
 }
 int cuStreamCreateWithPriority(struct stream **s, unsigned flags, int priority) { (void)priority; return cuStreamCreate(s, flags); }
 int cuStreamDestroy_v2(struct stream *s) { s->alive = 0; return answer("cuStreamDestroy"); }
+int cuStreamGetCtx(struct stream *s, struct context **c) { *c = s->context; return OK; }
 int cuStreamSynchronize(struct stream *s) { (void)s; return answer("cuStreamSynchronize"); }
 /* For the stub libcudnn: 0 when the stream lives in the context, else why not. */
 int stubStreamTrouble(struct stream *s, struct context *c) {
