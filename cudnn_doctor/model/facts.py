@@ -19,7 +19,9 @@ class TargetEnv(Base, frozen=True, kw_only=True):
     python_version: Fact[str]
     kind: Literal["venv", "conda", "system"]
     chosen_by: str  # "--env", "VIRTUAL_ENV", "CONDA_PREFIX" or "own interpreter"
-    site_packages: tuple[str, ...]
+    site_packages: tuple[str, ...]  # in the order of sys.path, with PYTHONPATH and what .pth files add
+    not_followed: tuple[str, ...] = ()  # what else changes sys.path by running code, in words
+    installer: Literal["pip", "uv", ""] = "pip"  # what can install there; "" where it has neither of its own
 
 
 class Limits(Base, frozen=True, kw_only=True):
@@ -166,6 +168,7 @@ class CudnnCopy(Base, frozen=True, kw_only=True):
     cuda_flavour: Fact[int]  # CUDA major that the package says: 12 of nvidia-cudnn-cu12
     sublibraries: tuple[SubLibrary, ...]
     asked: Fact[str] = NOT_EXAMINED  # fate of the child that loaded it: "ok", or the crash in words
+    claimed_by: str = ""  # "nvidia-cudnn-cu12 9.1.0.70", whose RECORD has this path with another size: its file is gone
 
 
 class SearchStep(Base, frozen=True, kw_only=True):
@@ -187,6 +190,7 @@ class Resolution(Base, frozen=True, kw_only=True):
     step: str  # the step that found it; "" when none did
     shadowed: tuple[str, ...]  # real paths of other copies of that soname that lose
     steps: tuple[SearchStep, ...]
+    stopped_at: str = ""  # the file that cannot be opened and ends the search, so that nothing is loaded
 
 
 class Toolkit(Base, frozen=True, kw_only=True):
@@ -246,6 +250,9 @@ class Framework(Base, frozen=True, kw_only=True):
     compute_capabilities: Fact[tuple[str, ...]]  # "sm_80", "compute_90"
     requires: tuple[str, ...]  # requirements on nvidia-* distributions, extras' markers included
     cudnn_soname: Fact[str]  # "libcudnn.so.9" that its binaries name
+    # linked: it cannot be imported without; opened: when it first uses a GPU; optional: it does without
+    cudnn_need: Literal["linked", "opened", "optional"] = "linked"
+    call_before: str = ""  # the call with which a program lets it look in site-packages: "onnxruntime.preload_dlls()"
 
 
 class Xid(Base, frozen=True, kw_only=True):

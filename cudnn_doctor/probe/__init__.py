@@ -103,7 +103,18 @@ def _libraries(
     copies = guard(
         "cuDNN copies", lambda: cudnn_copies.find_cudnn(patient, environ, root, packages, found), lambda _: ()
     )
-    resolutions = guard("loader", lambda: loader.resolutions(patient, found, copies, environ, root), lambda _: ())
+
+    def resolve() -> tuple[Resolution, ...]:
+        return guard("loader", lambda: loader.resolutions(patient, found, copies, environ, root), lambda _: ())
+
+    resolutions = resolve()
+    if more := cudnn_copies.unlisted(copies, resolutions):
+        copies = guard(
+            "cuDNN copies",
+            lambda: cudnn_copies.find_cudnn(patient, environ, root, packages, found, more),
+            lambda _: copies,
+        )
+        resolutions = resolve()
     cuda = guard(
         "CUDA libraries", lambda: cuda_libs.probe_cuda(patient, environ, root, packages), lambda a: blank(Cuda, a)
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
-from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, SubLibrary, TargetEnv
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, Resolution, SubLibrary, TargetEnv
 from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_number, read_section
 from cudnn_doctor.probe.ownership import Owner, owner_of
 from cudnn_doctor.probe.packages import installed, probe_packages
@@ -47,18 +47,21 @@ def find_cudnn(
     root: Path = Path("/"),
     packages: Fact[tuple[Package, ...]] | None = None,
     frameworks: Sequence[Framework] = (),
+    more: Iterable[tuple[str, str]] = (),
 ) -> tuple[CudnnCopy, ...]:
     """The copies, in the order of `places.library_folders`.
 
     Args:
         packages: what `probe_packages` found; read where left out.
         frameworks: whose search paths lead to more folders.
+        more: (folder, way) that the loader met and this search does not know ($ORIGIN, an empty entry, hwcaps).
     """
     owners = installed(probe_packages(patient) if packages is None else packages)
     folders: dict[str, tuple[str, list[str]]] = {}  # real path -> path as first met, ways
     preloaded = [p for p in environ.get("LD_PRELOAD", "").replace(":", " ").split() if "libcudnn" in p and "/" in p]
     for folder, way in [
         *((os.path.dirname(p), LD_PRELOAD) for p in preloaded),
+        *more,
         *library_folders(patient, environ, root, ("libcudnn",), frameworks),
     ]:
         ways = folders.setdefault(os.path.realpath(folder), (folder, []))[1]
@@ -168,13 +171,14 @@ def _copy(
         real_path=first.real_path,
         directory=directory,
         major=major,
-        soname=_soname("", major, first.path),
+        soname=_name_in_wheel(first) or _soname("", major, first.path),
         kind=_kind(main, directory, owner),
         found_by=tuple(ways),
         version=readings[0] if readings else _NO_VERSION,
         version_readings=tuple(readings),
         cudart=Absent(reason="not-examined", detail="only the library itself says it"),
         package=owner.package,
+        claimed_by=owner.claimed_by,
         cuda_flavour=flavour,
         sublibraries=tuple(_sublibrary(f, major, owner) for f in parts),
     )
@@ -189,6 +193,23 @@ def _best(files: Sequence[_File], major: int) -> _File | None:
 
 def _soname(part: str, major: int, path: str) -> str:
     return f"cudnn{part}64_{major}.dll" if path.lower().endswith(".dll") else f"libcudnn{part}.so.{major}"
+
+
+def _name_in_wheel(file: _File) -> str:
+    """The name that auditwheel gave to a bundled copy, which only the libraries of that wheel ask for."""
+    name = os.path.basename(file.real_path)
+    return name if re.match(r"libcudnn-[0-9a-f]{8}\.so", name) else ""
+
+
+def unlisted(copies: Iterable[CudnnCopy], found: Iterable[Resolution]) -> list[tuple[str, str]]:
+    """(folder, way) of each libcudnn that the loader finds and that is not among the copies."""
+    known = {path for c in copies for path in (c.path, c.real_path)}
+    wins = [
+        (r.path.value, r.real_path.value, r.step)
+        for r in found
+        if isinstance(r.path, Known) and isinstance(r.real_path, Known) and r.wanted.startswith("libcudnn.so")
+    ]
+    return list(dict.fromkeys((os.path.dirname(p), step) for p, real, step in wins if real not in known))
 
 
 def _kind(main: _File | None, directory: str, owner: Owner) -> Literal["full", "jit", "shimless"]:

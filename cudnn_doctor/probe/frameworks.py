@@ -23,6 +23,8 @@ Name = Literal["tensorflow", "torch", "jax", "mxnet", "onnxruntime", "ctranslate
 Described = Mapping[str, Any]  # fields of Framework that a reader could tell
 
 _TF_BINARIES = ("python/_pywrap_tensorflow_internal.so", "libtensorflow_framework.so.1", "libtensorflow_framework.so")
+# libcudnn.so.9, or libcudnn-74a4c495.so.9.1.0: what auditwheel calls the copy that it puts into a wheel
+_LIBCUDNN = re.compile(r"libcudnn(-[0-9a-f]{8})?\.so\.(?P<major>\d+)")
 _RODATA = 16 << 20  # bytes of a .rodata section that are searched for a string
 _NOT_STATED = Absent(reason="not-found", detail="no file of the distribution states it")
 
@@ -72,8 +74,15 @@ def _framework(
         if isinstance(soname, Absent) and isinstance(cudnn, Known):
             fields["cudnn_soname"] = known(_soname(cudnn.value.split(".")[0]), f"major in {cudnn.source}")
         elif isinstance(cudnn, Absent) and isinstance(soname, Known):
-            fields["built_cudnn"] = known(re.sub(r"^.*?(\d+)(\.dll)?$", r"\1", soname.value), soname.source)
+            fields["built_cudnn"] = known(_major_of(soname.value), soname.source)
+    fields.setdefault("cudnn_need", _NEEDS.get(name, "opened"))
     return Framework(name=name, distribution=package.name, location=location, requires=wanted, **fields)
+
+
+def _major_of(soname: str) -> str:
+    """The major in libcudnn.so.9, libcudnn-74a4c495.so.9.1.0 or cudnn64_9.dll."""
+    named = _LIBCUDNN.match(soname)
+    return named["major"] if named else re.sub(r"^.*?(\d+)\.dll$", r"\1", soname)
 
 
 def _soname(major: str) -> str:
@@ -139,7 +148,7 @@ def _linked_cudnn(*paths: str) -> Fact[str]:
     """The libcudnn that the first of the binaries which links one names."""
     for path in paths:
         try:
-            needed = [n for n in read_dynamic(path).needed if n.startswith("libcudnn.so.")]
+            needed = [n for n in read_dynamic(path).needed if _LIBCUDNN.match(n)]
         except (OSError, ElfError):
             continue
         if needed:
@@ -230,7 +239,7 @@ def _jax(location: str, package: Package) -> Described:
     major = re.search(r"cuda(\d+)", package.name)
     if major:
         result["built_cuda"] = known(major[1], f"name of {package.name}")
-    loads = re.search(r"_load\(\"cudnn\", \[\"(libcudnn\.so\.\d+)\"", _text(path))
+    loads = re.search(r"[\"'](libcudnn\.so\.\d+)[\"']", _text(path))
     if loads:
         result["cudnn_soname"] = known(loads[1], path)
     return result
@@ -260,13 +269,18 @@ def _mxnet(location: str, package: Package) -> Described:
 def _onnxruntime(location: str, package: Package) -> Described:
     path = os.path.join(location, "capi/build_and_package_info.py")
     provider = os.path.join(location, "capi/libonnxruntime_providers_cuda.so")
-    tensorrt = provider.replace("_cuda", "_tensorrt")
     if not os.path.exists(provider) and not os.path.exists(provider.replace("lib", "", 1).replace(".so", ".dll")):
         return {"cuda_build": known("gpu" in package.name, f"name of {package.name}")}
     cuda = _literals(_text(path)).get("cuda_version")
+    linked = _linked_cudnn(provider)  # up to 1.30; from 1.31 on it is opened where it is there, and not needed
+    init = _text(location, "__init__.py")
+    optional = re.search(r"\"(libcudnn\.so\.\d+)\"", init) if isinstance(linked, Absent) else None
+    named = known(optional[1], f"{location}/__init__.py") if optional else _named_cudnn(provider)
     return {
         "cuda_build": known(True, provider),
-        "cudnn_soname": _named_cudnn(provider, tensorrt),
+        "cudnn_soname": named,
+        "cudnn_need": "opened" if isinstance(linked, Known) else "optional",
+        "call_before": "onnxruntime.preload_dlls()" if "def preload_dlls" in init else "",
         **({"built_cuda": known(str(cuda), path)} if cuda else {}),
     }
 
@@ -313,6 +327,13 @@ def _cupy(location: str, package: Package) -> Described:
     return result
 
 
+# What a framework does without a cuDNN; the others try to open one when they first use a GPU.
+_NEEDS: dict[str, Literal["linked", "opened", "optional"]] = {
+    "torch": "linked",
+    "mxnet": "linked",
+    "ctranslate2": "linked",
+    "cupy": "optional",  # cupy.cuda.cudnn is imported where it can be; gone from 14 on
+}
 _TF = r"tensorflow(-gpu|-cpu|-intel|-rocm|-macos|-aarch64|-cpu-aws)?|tf-nightly(-gpu|-cpu)?"
 # Distributions by regular expression, the folder below the package folder, what reads it.
 _READERS: tuple[tuple[Name, str, str, Callable[[str, Package], Described]], ...] = (

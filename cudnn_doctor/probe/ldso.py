@@ -4,8 +4,9 @@
 for one name. The order is that of glibc's elf/dl-load.c and ld.so(8): already loaded (by name or DT_SONAME, so
 LD_PRELOAD and earlier dlopens win); DT_RPATH of the requesting object, of the objects that loaded it and of the
 executable, unless the requesting object has a DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH of the requesting object;
-ld.so.cache; the default directories. A file for another machine is passed over, one that is no ELF file at all ends
-the search with an error, as in glibc.
+ld.so.cache; the default directories. A file for another machine is passed over. A file that is no ELF file at all ends
+the search with an error; one that cannot even be opened (a ring of links, a failing disk) ends only the list of
+directories that it was met in (open_path and open_verify of elf/dl-load.c, glibc 2.36).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.facts import SearchStep
@@ -24,16 +26,19 @@ _ALWAYS_THERE = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.s
 _TRIPLETS = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu"}
 # glibc-hwcaps levels of the x86-64 psABI, best first, with a CPU flag that only that level's CPUs have.
 _LEVELS = (("x86-64-v4", "avx512vl"), ("x86-64-v3", "avx2"), ("x86-64-v2", "sse4_2"))
+_Ends = Literal["nothing", "the list", "the search"]  # what a file that does not serve puts an end to
 
 
 class Found(Base, frozen=True, kw_only=True):
-    """Where one name leads. `path` is empty where it leads nowhere; `error` says why, where it is more than absence."""
+    """Where one name leads. `path` is empty where it leads nowhere; `error` says why, where it is more than absence,
+    and `stopped_at` is then the file that the search ended with."""
 
     name: str
     path: str = ""
     step: str = ""
     steps: tuple[SearchStep, ...] = ()
     error: str = ""
+    stopped_at: str = ""
 
 
 def tidy(path: str) -> str:
@@ -163,21 +168,35 @@ class Process:
             return earlier or Found(name=name, path=loaded.path, step="already loaded")
         steps: list[SearchStep] = []
         for step, directories in self._places(caller):
-            for directory in directories:
-                paths = list(self._candidates(directory, name, caller))
-                for path in paths:
-                    problem, fatal = self._problem(path)
-                    place = os.path.dirname(tidy(path))
-                    steps.append(SearchStep(step=step, directory=place, found=not problem, skipped=problem))
-                    if fatal:
-                        return Found(name=name, steps=tuple(steps), error=f"{path}: {problem}")
-                    if not problem:
-                        return Found(name=name, path=path, step=step, steps=tuple(steps))
-                if not paths:
-                    gone = "no such directory" if directory and not os.path.isdir(directory) else ""
-                    place = os.path.realpath(directory) if ".." in directory else directory
-                    steps.append(SearchStep(step=step, directory=place, found=False, skipped=gone))
+            for path in self._listed(name, step, directories, caller, steps):
+                problem, ends = self._problem(path)
+                place = os.path.dirname(tidy(path))
+                steps.append(SearchStep(step=step, directory=place, found=not problem, skipped=problem))
+                if ends == "the search":
+                    return Found(
+                        name=name,
+                        step=step,
+                        steps=tuple(steps),
+                        error=f"{tidy(path)}: {problem}",
+                        stopped_at=tidy(path),
+                    )
+                if not problem:
+                    return Found(name=name, path=path, step=step, steps=tuple(steps))
+                if ends == "the list":
+                    break
         return Found(name=name, steps=tuple(steps))
+
+    def _listed(
+        self, name: str, step: str, directories: Sequence[str], caller: Library, steps: list[SearchStep]
+    ) -> Iterator[str]:
+        """The files of that name in these directories, in order; a directory without one is noted in `steps`."""
+        for directory in directories:
+            paths = list(self._candidates(directory, name, caller))
+            yield from paths
+            if not paths:
+                gone = "no such directory" if directory and not os.path.isdir(directory) else ""
+                place = os.path.realpath(directory) if ".." in directory else directory
+                steps.append(SearchStep(step=step, directory=place, found=False, skipped=gone))
 
     def _places(self, caller: Library) -> Iterator[tuple[str, Sequence[str]]]:
         if not caller.dynamic.runpath:
@@ -214,21 +233,21 @@ class Process:
         if os.path.lexists(path):
             yield path
 
-    def _problem(self, path: str) -> tuple[str, bool]:
-        """Why a file does not serve, and whether the search ends with it."""
+    def _problem(self, path: str) -> tuple[str, _Ends]:
+        """Why a file does not serve, and what ends with it."""
         try:
             self.system.read(path)
         except FileNotFoundError:
-            return "a symbolic link to nothing", False
+            return "a symbolic link to nothing", "nothing"
         except PermissionError:
-            return "not readable", False
+            return "not readable", "nothing"
         except ForeignElfError as e:
-            return str(e), False
-        except ElfError as e:
-            return str(e), True
+            return str(e), "nothing"
+        except (ElfError, IsADirectoryError) as e:
+            return str(e) if isinstance(e, ElfError) else "a directory", "the search"
         except OSError as e:
-            return e.strerror or "cannot be read", True
-        return "", False
+            return e.strerror or "cannot be read", "the list"
+        return "", "nothing"
 
     def _locate(self, name: str, caller: Library, because: str = "") -> Found:
         if "/" not in name:
@@ -240,7 +259,9 @@ class Process:
             problem = "not there" if not os.path.exists(name) else self._problem(name)[0]
             step = because or f"dlopen of {name}"
             steps = (SearchStep(step=step, directory=os.path.dirname(name), found=not problem, skipped=problem),)
-            found = Found(name=name, path="" if problem else name, step=step, steps=steps, error=problem)
+            at = tidy(name) if problem and os.path.lexists(name) else ""
+            error = f"{tidy(name)}: {problem}" if problem else ""
+            found = Found(name=name, path="" if problem else name, step=step, steps=steps, error=error, stopped_at=at)
         self.found.setdefault(name, found)
         return found
 

@@ -20,8 +20,12 @@ from cudnn_doctor.probe.ldcache import read_ld_cache
 from cudnn_doctor.probe.ldso import Found, Library, Process, System, tidy
 from cudnn_doctor.probe.root_files import on_linux
 from cudnn_doctor.probe.search_dirs import framework_libraries
+from cudnn_doctor.probe.torch_preload import Preload, read_plan
 
 PLAIN = "plain dlopen"
+_OWN_NAME = re.compile(r"libcudnn\.so\.\d+")  # not libcudnn-74a4c495.so.9.1.0, which only its own wheel asks for
+_CUDA = ("libcu", "libnv", "libnccl")  # NVIDIA's libraries in wheels; the driver's own are for other probes
+_DRIVER = ("libcuda.so", "libnvidia-", "libcudnn")
 
 
 def resolve(
@@ -56,10 +60,11 @@ def resolutions(
     environ: Mapping[str, str],
     root: Path = Path("/"),
 ) -> tuple[Resolution, ...]:
-    """For each libcudnn.so.N that is there or wanted a plain dlopen from the patient's Python; each framework; and for
-    each copy what it opens itself: sub-libraries (`wanted` "libcudnn_ops.so.9"; another folder than the copy's means
-    that versions mix) and helper libraries, as in a process that has loaded nothing else."""
-    wanted = {c.soname for c in copies if c.kind != "shimless"}
+    """For each libcudnn.so.N that is there or wanted a plain dlopen from the patient's Python; each framework, with the
+    CUDA libraries that it links and that are nowhere; and for each copy what it opens itself: sub-libraries (`wanted`
+    "libcudnn_ops.so.9"; another folder than the copy's means that versions mix) and helper libraries, in the process of
+    the first framework that loads it, else in one that has loaded nothing."""
+    wanted = {c.soname for c in copies if c.kind != "shimless" and _OWN_NAME.fullmatch(c.soname)}
     asking = [(f, f.cudnn_soname.value) for f in frameworks if isinstance(f.cudnn_soname, Known)]
     asking = [(f, soname) for f, soname in asking if value_or(f.cuda_build, True)]
     if not (wanted or asking) or not on_linux():
@@ -70,14 +75,19 @@ def resolutions(
         return _Run(patient, environ, system)
 
     result = []
-    for soname in sorted(wanted | {soname for _, soname in asking}):
+    users: dict[str, _Run] = {}
+    for soname in sorted(wanted | {soname for _, soname in asking if _OWN_NAME.fullmatch(soname)}):
         run = start()
         result.append(_resolution(PLAIN, soname, run.process.search(soname, run.ctypes), copies))
     for framework, soname in asking:
-        found = _LOADS.get(framework.name, _load_other)(framework, soname, start())
+        run = start()
+        found = _LOADS.get(framework.name, _load_other)(framework, soname, run)
         result.append(_resolution(framework.name, soname, found, copies))
+        result += [_resolution(framework.name, m.name, m, ()) for m in run.missing.values() if m.name != soname]
+        if found.path:
+            users.setdefault(os.path.realpath(found.path), run)
     for copy in copies:
-        result += _own(copy, start())
+        result += _own(copy, users.get(copy.real_path) or start())
     return tuple(result)
 
 
@@ -86,12 +96,19 @@ class _Run:
 
     def __init__(self, patient: TargetEnv, environ: Mapping[str, str], system: System) -> None:
         self.patient = patient
+        self.missing: dict[str, Found] = {}  # CUDA libraries that what was opened needs, and that are nowhere
         python = os.path.realpath(patient.python.value) if isinstance(patient.python, Known) else ""
         self.process = Process(system, environ, python)
         named = [lib for lib in self.process.loaded if lib.dynamic.soname.startswith("libpython")]
         self.interpreter = named[0] if named else self.process.main  # whose code opens extension modules
         module = self._ctypes_module(python) if python else ""
         self.ctypes = (self.process.open(module, self.interpreter)[0] if module else None) or self.interpreter
+
+    def open(self, path: str, caller: Library, because: str = "") -> tuple[Library | None, list[Found]]:
+        """As `Process.open`; CUDA libraries that are not found are noted."""
+        opened, missing = self.process.open(path, caller, because=because)
+        self.missing |= {m.name: m for m in missing if m.name.startswith(_CUDA) and not m.name.startswith(_DRIVER)}
+        return opened, missing
 
     def _ctypes_module(self, python: str) -> str:
         version = ".".join(value_or(self.patient.python_version, "").split(".")[:2])
@@ -116,62 +133,90 @@ def _resolution(consumer: str, soname: str, found: Found, copies: Sequence[Cudnn
         step=found.step if found.path else "",
         shadowed=tuple(c.real_path for c in copies if c.soname == soname and c.real_path != real),
         steps=found.steps,
+        stopped_at=found.stopped_at,
     )
 
 
 def _load_torch(framework: Framework, soname: str, run: _Run) -> Found:
-    """torch/__init__.py: libtorch_global_deps.so; the wheels' libraries by path, when that fails for want of a CUDA
-    library, and from 2.9 on also when it succeeds and brought a libcudart; then the extension module torch._C."""
+    """torch/__init__.py: libtorch_global_deps.so; libraries of the wheels by path, as its text has it for the case that
+    this succeeded or failed (`torch_preload`); then the extension module torch._C."""
     where = framework.location
-    text = _text(where, "__init__.py")
     deps = os.path.join(where, "lib/libtorch_global_deps.so")
     if os.path.exists(deps):
+        plan = read_plan(_text(where, "__init__.py"))
+        if plan is None:
+            return _not_known(soname, f"{where}/__init__.py")
         _, missing = run.process.open(deps, run.ctypes)
-        after = text.partition("def _load_global_deps")[2].partition("except OSError")[0]
-        condition = re.search(r'"([^"]*libcudart\.so[^"]*)" not in _maps', after)
-        cudart = condition[1] if condition else "libcudart.so"
-        always = "_preload_cuda_deps()" in after and any(cudart in lib.path for lib in run.process.loaded)
-        if always or any(m.name.startswith(("libcu", "libnv", "libnccl")) for m in missing):
-            _preload_wheels(text, value_or(framework.built_cuda, ""), run)
-    for module in sorted(glob(os.path.join(escape(where), "_C.*.so"))):
-        run.process.open(module, run.interpreter)
+        cuda = value_or(framework.built_cuda, "").partition(".")[0]
+        if missing:
+            if any(missing[0].name.startswith(p.pattern.partition(".")[0]) for p in plan.failed):
+                _preload_wheels(plan.failed, cuda, run)
+        elif any(plan.if_mapped in lib.path for lib in run.process.loaded):
+            _preload_wheels(plan.opened, cuda, run)
+    for module in glob(os.path.join(escape(where), "_C.*.so")):
+        run.open(module, run.interpreter)
     return run.process.found.get(soname) or _load_other(framework, soname, run)
 
 
-def _preload_wheels(text: str, cuda: str, run: _Run) -> None:
-    """The libraries that torch/__init__.py lists, each from the first package folder that has it; ends at one that is
-    nowhere, as an exception does there."""
-    listed = re.search(r"cuda_libs[^=\n]*= [\[{]\n(.*?)\n *[\]}]\n", text, re.DOTALL)
-    for folder, pattern in re.findall(r'"(\w+)"[:,] "(lib\w+\.so\.\*\[0-9\])"', listed[1] if listed else ""):
-        options = [f"nvidia/{folder}/lib", f"nvidia/cu{cuda.partition('.')[0]}/lib", f"{folder}/lib"]
-        found = [
-            p
-            for site in run.patient.site_packages
-            for o in options
-            for p in sorted(glob(f"{escape(site)}/{o}/{pattern}"))
-        ]
-        if not found:
+def _not_known(soname: str, path: str) -> Found:
+    return Found(name=soname, error=f"{path} opens libraries of the wheels in a way that is not known here")
+
+
+def _preload_wheels(listed: Sequence[Preload], cuda: str, run: _Run) -> None:
+    """Each library from the first folder of sys.path that has it; a required one that is nowhere, or one that cannot be
+    opened, is an exception there and ends the list."""
+    for preload in listed:
+        path = _first_there(preload, cuda, run.patient.site_packages)
+        if not path and preload.required:
             return
-        run.process.open(found[0], run.ctypes, because="preloaded by torch/__init__.py")
+        if path and run.process.open(path, run.ctypes, because="preloaded by torch/__init__.py")[0] is None:
+            return
+
+
+def _first_there(preload: Preload, cuda: str, sites: Sequence[str]) -> str:
+    for site in sites:
+        if preload.guard and not os.path.exists(preload.guard.format(site=site)):
+            continue
+        for place in preload.places:
+            words = {"site": escape(site), "folder": preload.folder, "pattern": preload.pattern, "cuda": cuda}
+            found = glob(place.format(**words))  # in the order of the directory, as there
+            if found:
+                return found[0]
+    return ""
 
 
 def _load_jax(framework: Framework, soname: str, run: _Run) -> Found:
-    """The plugin's __init__ opens nvidia/cudnn/lib of the first package folder that has an nvidia.cudnn; whatever that
-    gave, the plugin library itself calls dlopen by name."""
-    if f'_load("cudnn", ["{soname}"]' in _text(framework.location, "__init__.py"):
-        folder = next((s for s in run.patient.site_packages if os.path.isdir(f"{s}/nvidia/cudnn")), "")
-        if folder:
-            because = f"preloaded by jax_plugins/{os.path.basename(framework.location)}/__init__.py"
-            run.process.open(f"{folder}/nvidia/cudnn/lib/{soname}", run.ctypes, because=because)
+    """The plugin's __init__ opens libraries of nvidia.* modules by path, and goes on where one is not there; whatever
+    that gave, the plugin library itself calls dlopen by name."""
+    text = _text(framework.location, "__init__.py")
+    listed = _JAX_LOADS.findall(text)
+    if soname in text and not any(soname in names for _, names in listed):
+        return _not_known(soname, f"{framework.location}/__init__.py")
+    because = f"preloaded by jax_plugins/{os.path.basename(framework.location)}/__init__.py"
+    for module, names in listed:
+        folder = _nvidia_module(module, run.patient.site_packages)
+        for name in re.findall(r"[\w.+-]+\.so[\w.]*", names) if folder else ():
+            run.process.open(f"{folder}/lib/{name}", run.ctypes, because=because)
     loaded = run.process.named(soname)
     return run.process.found[soname] if loaded else _load_other(framework, soname, run)
+
+
+# _load("cublas", ["libcublas.so.12", "libcublasLt.so.12"]) in jax_plugins/xla_cuda12/__init__.py from 0.4.30 on
+_JAX_LOADS = re.compile(r"""\(\s*["'](\w+)["'],\s*\[([^\]]*\.so[^\]]*)\]\s*\)""")
+
+
+def _nvidia_module(name: str, sites: Sequence[str]) -> str:
+    """The folder that `import nvidia.NAME` gives: a nvidia/__init__.py anywhere on sys.path makes that folder the only
+    one (PEP 420), else the first one with that name counts."""
+    regular = next((s for s in sites if os.path.isfile(f"{s}/nvidia/__init__.py")), "")
+    return next((p for s in ([regular] if regular else sites) if os.path.isdir(p := f"{s}/nvidia/{name}")), "")
 
 
 def _load_tensorflow(framework: Framework, soname: str, run: _Run) -> Found:
     """The extension module pulls in libtensorflow_framework, whose DsoLoader calls dlopen; 1.13 and older link it."""
     module = os.path.join(framework.location, "python/_pywrap_tensorflow_internal.so")
     if os.path.exists(module):
-        run.process.open(module, run.interpreter)
+        run.open(module, run.interpreter)
     return run.process.found.get(soname) or _load_other(framework, soname, run)
 
 
@@ -179,7 +224,7 @@ def _load_other(framework: Framework, soname: str, run: _Run) -> Found:
     """The first of the framework's libraries asks, by DT_NEEDED or by dlopen; without any, its module does."""
     asker = None
     for path in framework_libraries(framework):
-        opened, _ = run.process.open(path, run.interpreter)
+        opened, _ = run.open(path, run.interpreter)
         if soname in run.process.found:
             return run.process.found[soname]
         asker = asker or opened

@@ -11,7 +11,7 @@ import msgspec
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
 from cudnn_doctor.model.facts import Package
-from cudnn_doctor.probe.packages import record, sha256_of
+from cudnn_doctor.probe.packages import distributions_above, record, sha256_of
 from cudnn_doctor.probe.root_files import at
 
 _HASHED = 4 << 20  # bytes: the shim has 0.13 MB, so that two owners can be told apart by its hash
@@ -27,6 +27,7 @@ class Owner(msgspec.Struct, frozen=True):
     version: Fact[str] = _NOBODY  # "9.19.0" of wheel 9.19.0.56
     flavour: Known[int] | Absent = _NOBODY
     sizes: dict[str, int] = {}
+    claimed_by: str = ""  # the package whose file should be here, and is not
 
     def version_by_size(self, path: str, size: int) -> Fact[str]:
         """Version of another file of the copy: the package's, if the package put a file of this size there."""
@@ -41,6 +42,7 @@ class Owner(msgspec.Struct, frozen=True):
 def owner_of(path: str, real_path: str, packages: Sequence[Package], root: Path) -> Owner:
     """The owner of a libcudnn. Only a copy in a system folder costs a look into dpkg's lists."""
     by_wheel = _wheel(path, packages) or _wheel(real_path, packages)
+    by_wheel = by_wheel or _wheel(real_path, distributions_above(real_path))
     return by_wheel or _conda(real_path, packages) or _deb(path, real_path, root) or Owner()
 
 
@@ -67,7 +69,8 @@ def _wheel(path: str, packages: Sequence[Package]) -> Owner | None:
         return Owner(package=known(f"{package.name} {package.version}", source))
     if not fitting:
         return Owner(
-            package=Absent(reason="not-found", detail=f"{package.name} claims it with another size: foreign file")
+            package=Absent(reason="not-found", detail=f"{package.name} claims it with another size: foreign file"),
+            claimed_by=f"{package.name} {package.version}",
         )
     return Owner(
         package=known(f"{package.name} {package.version}", source),

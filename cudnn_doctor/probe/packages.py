@@ -57,6 +57,19 @@ def probe_packages(patient: TargetEnv) -> Fact[tuple[Package, ...]]:
     )
 
 
+def distributions_above(path: str) -> tuple[Package, ...]:
+    """The cuDNN wheels whose metadata lies beside the folder `nvidia` of a file, whether or not that place is on this
+    sys.path: another environment's site-packages, a `pip install --target` folder, a folder a wheel."""
+    site, found, _ = path.rpartition("/nvidia/")
+    try:
+        entries = sorted(os.listdir(site)) if found else []
+    except OSError:
+        return ()
+    return tuple(
+        _package(site, e) for e in entries if e.endswith(".dist-info") and normalised(e).startswith("nvidia-cudnn")
+    )
+
+
 def normalised(name: str) -> str:
     """The name as PEP 503 writes it: "nvidia-cudnn-cu12"."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,7 +1,7 @@
 """Finds the Python environment to examine and where it keeps its packages, from files alone.
 
-Its interpreter is never started: it may be broken, and starting it costs more than the whole check. `.pth` files are
-not followed, so an editable install is seen by its metadata only.
+Its interpreter is never started: it may be broken, and starting it costs more than the whole check. What it would do
+beyond files, code in .pth files and the like, is named in `TargetEnv.not_followed`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Literal
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
 from cudnn_doctor.model.facts import TargetEnv
+from cudnn_doctor.probe.sys_path import python_path
 
 Kind = Literal["venv", "conda", "system"]
 
@@ -62,21 +63,46 @@ def _named(path: Path) -> tuple[Path, Path | None]:
         prefix = python.parent.parent if python.parent.name.lower() in ("bin", "scripts") else python.parent
         if (prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir() or _libraries(prefix):
             return prefix, python
+    if _is_script(path):
+        hint = "`pyenv which python` names" if "shims" in path.parts else "its text names"
+        raise NoEnvironmentError(
+            f"--env {path}: a script that starts some Python, not a Python itself; {hint} the one that it starts. "
+            f"{expected}"
+        )
     raise NoEnvironmentError(f"--env {path}: no library folder (lib/pythonX.Y) belongs to this executable. {expected}")
+
+
+def _is_script(path: Path) -> bool:
+    """A shim of pyenv or asdf, a wrapper: files alone do not tell which Python it starts."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 def _patient(prefix: Path, python: Path | None, chosen_by: str, environ: Mapping[str, str]) -> TargetEnv:
     config = _config(prefix)
     kind: Kind = "venv" if config is not None else "conda" if (prefix / "conda-meta").is_dir() else "system"
     python = python or _python_of(prefix)
+    folders, left = _sys_path(prefix, config, python, environ)
     return TargetEnv(
         prefix=str(prefix),
         python=known(str(python), "file") if python else Absent(reason="not-found", detail=f"no python in {prefix}"),
         python_version=_version(prefix, config or {}, python),
         kind=kind,
         chosen_by=chosen_by,
-        site_packages=_site_packages(prefix, config, python, environ),
+        site_packages=folders,
+        not_followed=left,
+        installer=_installer(folders, config or {}),
     )
+
+
+def _installer(folders: tuple[str, ...], config: Mapping[str, str]) -> Literal["pip", "uv", ""]:
+    """What can install packages there: its own pip, or uv, which made it without one."""
+    if any(os.path.isfile(os.path.join(folder, "pip", "__main__.py")) for folder in folders):
+        return "pip"
+    return "uv" if "uv" in config else ""
 
 
 def _python_of(prefix: Path) -> Path | None:
@@ -121,25 +147,21 @@ def _number(library: Path) -> str:
     return library.name.removeprefix("python").removeprefix("pypy").rstrip("t")
 
 
-def _site_packages(
+def _sys_path(
     prefix: Path, config: Mapping[str, str] | None, python: Path | None, environ: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Package folders in the order of sys.path, existing ones only (site.py; Debian's dist-packages included)."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Folders in the order of sys.path and what was not followed (site.py; Debian's dist-packages included)."""
     own = _version(prefix, config or {}, python)
     version = ".".join(own.value.split(".")[:2]) if isinstance(own, Known) else ""
-    folders = [Path(p) for p in environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    written = environ.get("PYTHONPATH", "")
+    listed = [Path(p) for p in written.split(os.pathsep)] if written else []  # an empty entry is the working directory
     user = [] if environ.get("PYTHONNOUSERSITE") else _user_site(version, environ)
+    sites = _packages_of(prefix, version)
     if config is None:
-        folders += [*user, *_packages_of(prefix, version)]
-    else:
-        folders += _packages_of(prefix, version)
-        if config.get("include-system-site-packages", "").lower() == "true":
-            folders += [*user, *_packages_of(_base(config), version)]
-    result: dict[str, str] = {}
-    for folder in folders:
-        if folder.is_dir():
-            result.setdefault(os.path.realpath(folder), str(folder))
-    return tuple(result.values())
+        sites = [*user, *sites]
+    elif config.get("include-system-site-packages", "").lower() == "true":
+        sites += [*user, *_packages_of(_base(config), version)]
+    return python_path(listed, sites)
 
 
 def _packages_of(prefix: Path, version: str) -> list[Path]:

@@ -68,6 +68,7 @@ def test_tensorflow_2_17(tmp_path: Path) -> None:
         compute_capabilities=Known(value=("sm_60", "sm_70", "sm_80", "sm_89", "compute_90"), source=source),
         requires=tuple(TF_2_17_REQUIRES[1:]),
         cudnn_soname=Known(value="libcudnn.so.8", source=f"major in {source}"),
+        cudnn_need="opened",
     )
 
 

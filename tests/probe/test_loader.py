@@ -26,37 +26,134 @@ from tests.probe.test_ldcache import X86, cache_file
 
 pytestmark = needs_gcc
 
-# What torch 2.11's __init__ does, cut to what matters: the list, the condition, the call.
-TORCH_2_11 = """
-def _preload_cuda_deps(err=None):
-    cuda_libs = [
-        ("cublas", "libcublasLt.so.*[0-9]"),
-        ("cudnn", "libcudnn.so.*[0-9]"),
-    ]
-def _load_global_deps():
-    try:
-        ctypes.CDLL(global_deps_lib_path, mode=ctypes.RTLD_GLOBAL)
-        if "libcudart.so" not in _maps:
-            return
-        _preload_cuda_deps()
-    except OSError as err:
-        _preload_cuda_deps(err)
+# What torch/__init__.py does in four releases, cut to what matters; names, quotes and order are those of the wheels.
+_SEARCH_2_1 = """
+def _preload_cuda_deps(lib_folder, lib_name):
+    assert platform.system() == 'Linux', 'Should only be called on Linux'
+    import glob
+    lib_path = None
+    for path in sys.path:
+        nvidia_path = os.path.join(path, 'nvidia')
+        if not os.path.exists(nvidia_path):
+            continue
+        candidate_lib_paths = glob.glob(os.path.join(nvidia_path, lib_folder, 'lib', lib_name))
+        if candidate_lib_paths and not lib_path:
+            lib_path = candidate_lib_paths[0]
+        if lib_path:
+            break
+    if not lib_path:
+        raise ValueError(f"{lib_name} not found in the system path {sys.path}")
+    ctypes.CDLL(lib_path)
 """
-TORCH_2_6 = """
-def _load_global_deps():
+TORCH_2_1 = (
+    _SEARCH_2_1
+    + """
+# See Note [Global dependencies]
+def _load_global_deps() -> None:
+    lib_name = 'libtorch_global_deps' + ('.dylib' if platform.system() == 'Darwin' else '.so')
+    lib_path = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'lib', lib_name)
+    try:
+        ctypes.CDLL(lib_path, mode=ctypes.RTLD_GLOBAL)
+    except OSError as err:
+        cuda_libs: Dict[str, str] = {
+            'cublas': 'libcublas.so.*[0-9]',
+            'cudnn': 'libcudnn.so.*[0-9]',
+        }
+        is_cuda_lib_err = [lib for lib in cuda_libs.values() if(lib.split('.')[0] in err.args[0])]
+        if not is_cuda_lib_err:
+            raise err
+        for lib_folder, lib_name in cuda_libs.items():
+            _preload_cuda_deps(lib_folder, lib_name)
+        ctypes.CDLL(lib_path, mode=ctypes.RTLD_GLOBAL)
+"""
+)
+TORCH_2_6 = (
+    _SEARCH_2_1
+    + """
+def _load_global_deps() -> None:
+    lib_name = f"libtorch_global_deps{lib_ext}"
     try:
         ctypes.CDLL(global_deps_lib_path, mode=ctypes.RTLD_GLOBAL)
-        if "nvidia/cuda_runtime/lib/libcudart.so" not in _maps:
-            return
-        _preload_cuda_deps("cuda_nvrtc", "libnvrtc.so.*[0-9]")
+        try:
+            with open("/proc/self/maps") as f:
+                _maps = f.read()
+            if "nvidia/cuda_runtime/lib/libcudart.so" not in _maps:
+                return
+            _preload_cuda_deps("cuda_nvrtc", "libnvrtc.so.*[0-9]")
+        except Exception:
+            pass
     except OSError as err:
         cuda_libs: _Dict[str, str] = {
             "cublas": "libcublas.so.*[0-9]",
             "cudnn": "libcudnn.so.*[0-9]",
+            "cuda_runtime": "libcudart.so.*[0-9]",
         }
         for lib_folder, lib_name in cuda_libs.items():
             _preload_cuda_deps(lib_folder, lib_name)
 """
+)
+_SEARCH_2_11 = """
+def _get_cuda_dep_paths(path: str, lib_folder: str, lib_name: str) -> list[str]:
+    from torch.version import cuda as cuda_version
+    nvidia_lib_paths = glob.glob(
+        os.path.join(path, "nvidia", lib_folder, "lib", lib_name)
+    )
+    if cuda_version is not None:
+        maj_cuda_version = cuda_version.split(".")[0]
+        nvidia_lib_paths += glob.glob(
+            os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
+        )
+    lib_paths = glob.glob(os.path.join(path, lib_folder, "lib", lib_name))
+    return nvidia_lib_paths + lib_paths
+def _preload_cuda_lib(lib_folder: str, lib_name: str, required: bool = True) -> None:  # type: ignore[valid-type]
+    lib_path = None
+    for path in sys.path:
+        candidate_lib_paths = _get_cuda_dep_paths(path, lib_folder, lib_name)
+        if candidate_lib_paths:
+            lib_path = candidate_lib_paths[0]
+            break
+    if not lib_path and required:
+        raise ValueError(f"{lib_name} not found in the system path {sys.path}")
+    if lib_path:
+        ctypes.CDLL(lib_path)
+"""
+TORCH_2_11 = (
+    _SEARCH_2_11
+    + """
+def _preload_cuda_deps(err: OSError | None = None) -> None:
+    cuda_libs: list[tuple[str, str]] = [
+        ("cublas", "libcublasLt.so.*[0-9]"),
+        ("cudnn", "libcudnn.so.*[0-9]"),
+    ]
+    if err is not None and not [
+        lib for _, lib in cuda_libs if lib.split(".", 1)[0] in err.args[0]
+    ]:
+        raise err
+    for lib_folder, lib_name in cuda_libs:
+        _preload_cuda_lib(lib_folder, lib_name)
+    _preload_cuda_lib("nvtx", "libnvToolsExt.so.*[0-9]", required=False)
+def _load_global_deps() -> None:
+    lib_name = f"libtorch_global_deps{lib_ext}"
+    try:
+        ctypes.CDLL(global_deps_lib_path, mode=ctypes.RTLD_GLOBAL)
+        try:
+            with open("/proc/self/maps") as f:
+                _maps = f.read()
+            if "libcudart.so" not in _maps:
+                return
+            _preload_cuda_deps()
+        except Exception:
+            pass
+    except OSError as err:
+        _preload_cuda_deps(err)
+        ctypes.CDLL(global_deps_lib_path, mode=ctypes.RTLD_GLOBAL)
+"""
+)
+TORCH_2_14 = (
+    TORCH_2_11.replace("None = None)", "None = None, required: bool = True)")
+    .replace("(lib_folder, lib_name)\n    _pre", "(lib_folder, lib_name, required=required)\n    _pre")
+    .replace("_preload_cuda_deps()", "_preload_cuda_deps(required=False)")
+)
 JAX = '_load("cudnn", ["libcudnn.so.9"])\n'
 TF_RUNPATH = ["$ORIGIN/", "$ORIGIN/../../nvidia/cudnn/lib", "$ORIGIN/../nvidia/cudnn/lib"]
 WHEEL_PARTS = ("graph", "ops", "cnn", "adv", "heuristic", "engines_precompiled", "engines_runtime_compiled")
@@ -112,6 +209,41 @@ def test_torch_2_11_preloads_the_wheel_and_is_deaf_to_ld_library_path(tmp_path: 
     }
     (mine,) = (r for r in found if r.consumer == "torch")
     assert mine.shadowed == (f"{other}/libcudnn.so.9",)
+
+
+def test_torch_2_14_preloads_pythonpaths_copy_and_passes_over_what_is_not_there(tmp_path: Path) -> None:
+    """2.14 writes `_preload_cuda_deps(required=False)`: without the cuBLAS wheel cuDNN is opened, along sys.path."""
+    site, first = tmp_path / "site", tmp_path / "pythonpath"
+    cudnn(site / "nvidia/cudnn/lib")
+    other = cudnn(first / "nvidia/cudnn/lib")
+    torch(site, TORCH_2_14)
+    who = patient(tmp_path, first, site)
+    assert winners(look(who, {}, tmp_path / "root")[2])["torch"] == (
+        f"{other}/libcudnn.so.9",
+        "preloaded by torch/__init__.py",
+    )
+
+
+def test_torch_that_preloads_in_an_unknown_way_is_not_called_known(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    cudnn(site / "nvidia/cudnn/lib")
+    torch(site, TORCH_2_14.replace("for path in sys.path:", "for path in _folders():"))
+    (mine,) = (r for r in look(patient(tmp_path, site), {}, tmp_path / "root")[2] if r.consumer == "torch")
+    assert mine.path == Absent(
+        reason="error",
+        detail=f"{site}/torch/__init__.py opens libraries of the wheels in a way that is not known here",
+    )
+    assert mine.stopped_at == ""
+
+
+def test_torch_with_a_damaged_cudnn_names_the_file_that_ends_the_search(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    wheels = cudnn(site / "nvidia/cudnn/lib")
+    (wheels / "libcudnn.so.9").write_bytes(b"")
+    torch(site, TORCH_2_1)
+    (mine,) = (r for r in look(patient(tmp_path, site), {}, tmp_path / "root")[2] if r.consumer == "torch")
+    assert mine.path == Absent(reason="error", detail=f"{wheels}/libcudnn.so.9: file too short")
+    assert mine.stopped_at == f"{wheels}/libcudnn.so.9"
 
 
 def test_torch_2_11_without_the_cublas_wheel_preloads_nothing_and_goes_by_rpath(tmp_path: Path) -> None:
