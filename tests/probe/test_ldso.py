@@ -207,3 +207,22 @@ def test_missing_libraries_are_named_and_the_rest_is_loaded(tmp_path: Path, doc:
     assert opened is not None
     assert [m.name for m in missing] == ["libcudart.so.12"]
     assert process.found[SONAME].path == str(doc)
+
+
+def test_a_ring_of_links_ends_the_list_and_not_the_search(tmp_path: Path) -> None:
+    """glibc's open_path gives up the list of directories at a file that it cannot open (ELOOP), then goes on with the
+    next list; a file that is no ELF object ends everything."""
+    first, second, cached = tmp_path / "first", tmp_path / "second", tmp_path / "cached"
+    for folder in (first, second, cached):
+        library(folder / "libx.so.1", soname="libx.so.1")
+    (first / "libx.so.1").unlink()
+    (first / "libx.so.1").symlink_to("libx.so.1")
+    environ = {"LD_LIBRARY_PATH": f"{first}:{second}"}
+    system = System([("libx.so.1", f"{cached}/libx.so.1")], Path("/"))
+    found = Process(system, environ).search("libx.so.1")
+    assert (found.path, found.step) == (f"{cached}/libx.so.1", "ld.so.cache")
+    (first / "libx.so.1").unlink()
+    (first / "libx.so.1").write_bytes(b"")
+    ended = Process(System([("libx.so.1", f"{cached}/libx.so.1")], Path("/")), environ).search("libx.so.1")
+    assert (ended.path, ended.error) == ("", f"{first}/libx.so.1: file too short")
+    assert ended.stopped_at == f"{first}/libx.so.1"
