@@ -32,7 +32,6 @@ def test_pth_files_and_pythonpath_as_python_itself_has_them(tmp_path: Path) -> N
     (tmp_path / "c/late.pth").write_text(f"{tmp_path}/never\n")  # of a folder that a .pth file added: not read
     (site / "z.pth").write_text(f"# a remark\n{tmp_path}/a b\n\n{tmp_path}/gone\n")
     (site / "b.pth").write_text(f"../../../../c\nimport os; os.environ['SEEN'] = '1'\n{site}\n")
-    (site / ".hidden.pth").write_text(f"{tmp_path}/d\n")
     environ = {"PYTHONPATH": f"{tmp_path}/first:{tmp_path}/gone", "HOME": str(tmp_path / "home")}
     found = find_target_env(str(prefix), environ)
     assert [os.path.realpath(p) for p in found.site_packages] == real_path(prefix, environ)
