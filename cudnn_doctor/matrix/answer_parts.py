@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from cudnn_doctor.matrix.answer_frameworks import tensorflow
 from cudnn_doctor.matrix.compat import cudnn_for_gpu, driver_for_cuda, driver_for_gpu, loader_rule, service
+from cudnn_doctor.matrix.fits import what
 from cudnn_doctor.matrix.judgement import Judgement, judged, undecided
-from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn, pin, release_for_driver
-from cudnn_doctor.matrix.question import Answer, Ask, Fact, QuestionError, fact, find_gpu, near, release
+from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn
+from cudnn_doctor.matrix.question import Answer, Ask, Fact, QuestionError, driver_release, fact, find_gpu, near, release
 from cudnn_doctor.matrix.rows import CudnnRow, GpuRow, TensorFlowRow, TorchRow
 from cudnn_doctor.model.versions import at_least, from_cudnn_number, in_ranges, minor, numbers, within
 
@@ -18,6 +20,9 @@ def cudnn(name: str, ask: Ask) -> Answer:
     """What a cuDNN release needs and serves. Takes "9.10", "9.10.2.21" and the number of cudnnGetVersion, 91002."""
     matrix = ask.matrix
     version = from_cudnn_number(int(name)) if name.isdigit() and len(name) >= 4 else release(name, "matrix cudnn")
+    if len(numbers(version)) == 1:  # the newest of that major
+        of_major = [v for w in matrix.cudnn_wheels for v in w.versions if numbers(v)[0] == numbers(version)[0]]
+        version = minor(max(of_major, key=numbers)) if of_major else version
     rows = [r for r in matrix.cudnn if _overlaps(version, r)]
     if not rows:
         newest = matrix.newest_cudnn()
@@ -45,9 +50,10 @@ def cudnn(name: str, ask: Ask) -> Answer:
     fitting = [(row, v) for row, v in by_flavour if not any(j.verdict == "problem" for j in v)]
     chosen, verdicts = (fitting or by_flavour)[-1]  # the build for the newest CUDA that fits
     distribution = f"nvidia-cudnn-cu{chosen.flavour}"
-    offered = [v for v in fitting_cudnn(matrix, distribution, capabilities=ask.capabilities) if _same(version, v)]
+    candidates = fitting_cudnn(matrix, distribution, capabilities=ask.capabilities, machine=ask.target.machine)
+    offered = [v for v in candidates if _same(version, v)]
     command = f'python -m pip install "{distribution}=={offered[0]}"' if fitting and offered else ""
-    notes = [] if command or not chosen.flavour else [_instead(ask, distribution)]
+    notes = [] if command or not chosen.flavour else [_instead(ask, distribution, version)]
     if ask.capabilities or ask.driver:
         notes.append(f"Judged: the build for CUDA {chosen.flavour or ', '.join(chosen.cuda)}.")
     return Answer(
@@ -99,7 +105,7 @@ def _accepting(version: str, ask: Ask) -> Fact:
 
 def _cudnn_verdicts(row: CudnnRow, version: str, ask: Ask) -> Iterator[Judgement]:
     if ask.cc:
-        yield cudnn_for_gpu(ask.matrix, version, ask.cc, flavour=row.flavour or None)
+        yield cudnn_for_gpu(ask.matrix, version, ask.cc, flavour=row.flavour or None, machine=ask.target.machine)
     if ask.driver:
         span = ask.matrix.minor_compat_row(row.flavour) if row.flavour else None
         if span:
@@ -113,17 +119,18 @@ def _cudnn_verdicts(row: CudnnRow, version: str, ask: Ask) -> Iterator[Judgement
         yield driver_for_gpu(ask.matrix, ask.cc, ask.driver, system=ask.system)
 
 
-def _instead(ask: Ask, distribution: str) -> str:
-    """The newest wheel of that distribution that has code for the GPU."""
-    found = next(fitting_cudnn(ask.matrix, distribution, capabilities=ask.capabilities), "")
-    if not found:
-        return ""
-    return f'A release that serves it: python -m pip install "{pin(ask.matrix, distribution, found) or distribution}"'
+def _instead(ask: Ask, distribution: str, version: str) -> str:
+    """The newest wheel of that distribution that has code for the GPU, of the same major where there is one."""
+    candidates = fitting_cudnn(ask.matrix, distribution, capabilities=ask.capabilities, machine=ask.target.machine)
+    fitting = list(candidates)
+    found = next((v for v in fitting if numbers(v)[0] == numbers(version)[0]), next(iter(fitting), ""))
+    return f'A release that serves it: python -m pip install "{distribution}=={found}"' if found else ""
 
 
 def gpu(name: str, ask: Ask) -> Answer:
     """What a GPU needs and which releases serve it."""
     row = find_gpu(ask.matrix, name, "matrix gpu")
+    mine = ask.of_gpu(name, row)
     kind = ask.matrix.gpu_class(name)
     facts = [
         fact("architecture", f"{row.arch}, compute capability {row.cc}", row),
@@ -136,7 +143,6 @@ def gpu(name: str, ask: Ask) -> Answer:
         facts.append(fact("cuda-compat (forward compatibility)", f"{allowed} ({kind})", ask.matrix.gpu_classes[0]))
     if row.note:
         facts.append(fact("note", row.note, row))
-    mine = msgspec.structs.replace(ask, gpu=name, cc=row.cc)
     served = [r for r in ask.matrix.tensorflow if service(r.capabilities, row.cc) == "native"]
     if served:
         facts.append(fact("TensorFlow with code for it", f"{served[0].version} to {served[-1].version}", served[-1]))
@@ -150,20 +156,18 @@ def gpu(name: str, ask: Ask) -> Answer:
 
 
 def _with_tensorflow(said: Answer, verdicts: tuple[Judgement, ...], ask: Ask) -> Answer:
-    """An answer completed by the command for the newest TensorFlow that fits the GPU."""
-    from cudnn_doctor.matrix.answer_frameworks import tensorflow
-
-    newest = next(r for r in reversed(ask.matrix.tensorflow) if not r.pre)
-    found = tensorflow(newest.version, ask)
-    notes = [n for n in found.notes if not n.startswith("The command takes ")]
+    """An answer completed by what fits of TensorFlow."""
+    found = tensorflow("", ask)
+    notes = list(found.notes)
     if found.command:
-        notes.insert(0, "The command is for the newest TensorFlow in the matrix that fits.")
+        notes.insert(0, "The command is for the newest TensorFlow that fits; `matrix what` has the others.")
     return msgspec.structs.replace(
         said,
         verdicts=verdicts,
         command=found.command,
         checked=found.checked,
         condition=found.condition,
+        ways=found.ways,
         notes=tuple(notes),
     )
 
@@ -182,8 +186,13 @@ def _driver_span(row: GpuRow, system: str) -> str:
 def driver(name: str, ask: Ask) -> Answer:
     """What a driver release or branch serves."""
     matrix = ask.matrix
-    version = release(name, "matrix driver")
-    row = matrix.branch(version)
+    version = driver_release(name, matrix, ask.target.system, "matrix driver")
+    system = ask.target.system
+    row = matrix.branch(version, ask.system)
+    windows = row is None and matrix.branch(version, "windows") is not None
+    if windows:  # 551.61: a number that only Windows has
+        system, row = "windows", matrix.branch(version, "windows")
+    ask = ask.of_driver(version, system)
     if row is None:
         last = matrix.branches[-1].branch
         if numbers(version)[0] > int(last):
@@ -200,6 +209,7 @@ def driver(name: str, ask: Ask) -> Answer:
         "production": "production branch",
         "long-term": "long-term branch",
         "new-feature": "new-feature branch",
+        "jetpack": "of JetPack",
     }
     until = f", until {row.eol}" if row.eol and row.kind != "ended" else f" in {row.eol}" if row.eol else ""
     facts = [
@@ -226,17 +236,24 @@ def driver(name: str, ask: Ask) -> Answer:
     new = [g for g in matrix.gpus if numbers(g.cuda_min) > numbers(row.cuda)]
     if new:
         facts.append(fact("GPUs of a newer CUDA", ", ".join(f"{g.arch} ({g.cc})" for g in new), new[0]))
-    for framework, label in (("tensorflow", "newest TensorFlow"), ("torch", "newest PyTorch")):
-        full = version if len(numbers(version)) > 1 else f"{version}.999"
-        best = release_for_driver(matrix, framework, full, system=ask.system, python=ask.python)
-        found = matrix.framework(framework, best) if best else None
-        if found:
-            facts.append(fact(label, f"{best} (CUDA {found.cuda})", found))
-    said = Answer(subject="driver", name=version, title=f"Driver {version}", facts=tuple(facts))
+    facts += _newest_on(ask, version)
+    notes = (f"{version} is a driver for Windows, of branch R{row.branch}.",) if windows else ()
+    said = Answer(subject="driver", name=version, title=f"Driver {version}", facts=tuple(facts), notes=notes)
     if not ask.cc:
         return said
     verdict = driver_for_gpu(matrix, ask.cc, version, system=ask.system)
-    return _with_tensorflow(said, (verdict,), msgspec.structs.replace(ask, driver=version))
+    return _with_tensorflow(said, (verdict,), ask)
+
+
+def _newest_on(ask: Ask, version: str) -> Iterator[Fact]:
+    """The newest release of each framework that a driver serves as it is."""
+    full = version if len(numbers(version)) > 1 else f"{version}.999"
+    on = ask.of_driver(full, ask.target.system)
+    for framework, label in (("tensorflow", "newest TensorFlow"), ("torch", "newest PyTorch"), ("jax", "newest JAX")):
+        option = next((o for o in on.solver.solve(framework, on.target).options if not set(o.changes) - {"pin"}), None)
+        if option:
+            text = f"{what(option.build)}, CUDA {option.build.cuda}"
+            yield fact(label, text, option.build.row)
 
 
 def cuda(name: str, ask: Ask) -> Answer:
@@ -278,7 +295,7 @@ def cuda(name: str, ask: Ask) -> Answer:
     if ask.driver:
         verdicts.append(driver_for_cuda(matrix, row.cuda, ask.driver, system=ask.system, gpu=ask.gpu))
     if ask.cc:
-        verdicts.append(_target(row.cuda, ask))
+        verdicts.append(cuda_target(row.cuda, ask))
     branch = driver_branch(matrix, row.cuda, ask.capabilities)
     notes = (f"Driver branch to install: {branch} (maintained, serves CUDA {row.cuda}).",) if branch else ()
     return Answer(
@@ -295,7 +312,8 @@ def _past(gpu: GpuRow, version: str) -> bool:
     return bool(gpu.cuda_max) and numbers(version) > numbers(gpu.cuda_max)
 
 
-def _target(version: str, ask: Ask) -> Judgement:
+def cuda_target(version: str, ask: Ask) -> Judgement:
+    """Whether a CUDA toolkit can target the GPU of the question."""
     row = ask.matrix.gpu(ask.cc)
     if row is None:
         return undecided("cuda-gpu", f"compute capability {ask.cc} is not in the matrix", ask.matrix)

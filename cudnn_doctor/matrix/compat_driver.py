@@ -113,7 +113,9 @@ def driver_for_gpu(matrix: Matrix, cc: str, driver: str, *, system: str = "linux
     if gpu is None:
         return undecided("driver-gpu", f"compute capability {cc} is not in the matrix", matrix)
     what = f"{gpu.arch} ({cc})"
-    if gpu.last_branch and numbers(driver)[0] > int(gpu.last_branch):
+    branch = matrix.branch(driver, system)
+    number = int(branch.branch) if branch else numbers(driver)[0]
+    if gpu.last_branch and number > int(gpu.last_branch):
         text = f"{what} is served by drivers up to branch {gpu.last_branch}, not by {driver}"
         return judged("problem", "driver-gpu:dropped", text, gpu)
     least = gpu.windows_driver_min if system == "windows" else gpu.driver_min

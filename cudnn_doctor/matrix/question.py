@@ -1,4 +1,4 @@
-"""What is asked of the matrix and what an answer is made of."""
+"""A question to the matrix and its answer: the types, and the names and versions that people type."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import Literal
 
 import msgspec
 
+from cudnn_doctor.matrix.builds import Catalog
 from cudnn_doctor.matrix.judgement import Judgement
+from cudnn_doctor.matrix.names import capability_of, model_line, shared, spellings, vendor
 from cudnn_doctor.matrix.rows import GpuRow, Row
+from cudnn_doctor.matrix.solve import Solver
 from cudnn_doctor.matrix.tables import Matrix
+from cudnn_doctor.matrix.target import System, Target
+from cudnn_doctor.model.versions import numbers
+
+LEAST_DRIVER = 100  # a branch has three digits; what is smaller is a CUDA version
 
 
 class QuestionError(ValueError):
@@ -26,9 +33,20 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     checked_on: str = ""
 
 
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to do: what it is, what it costs, the command for pip and what that needs."""
+
+    changes: tuple[str, ...] = ()  # "build", "release", "python", "driver"; () = nothing but the command
+    text: str
+    command: str = ""
+    needs: str = ""  # "driver 525.60.13 or newer (install branch 580); Python 3.9 to 3.12"
+    costs: str = ""
+    notes: tuple[str, ...] = ()
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the matrix says. `command` is for pip and fits by the rules named in `checked`, under `condition` where one
-    is given ("with driver branch 580 or newer"); "" when nothing fits."""
+    """What the matrix says. `ways` is what fits, the cheapest change first; `command` and `condition` are those of the
+    first, `checked` names the rules that it satisfies. "" when nothing fits."""
 
     subject: str
     name: str
@@ -38,6 +56,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     checked: str = ""
     condition: str = ""
+    ways: tuple[Way, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -51,18 +70,52 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of the machine; "" for what was not said."""
+    """The question's machine, and the solver for it."""
 
     matrix: Matrix
-    driver: str = ""
-    gpu: str = ""  # its name
-    cc: str = ""  # its compute capability
-    python: str = ""
-    system: str = "linux"
+    target: Target
+    solver: Solver
+    cc: str = ""  # the compute capability of the GPU that was named
+
+    @property
+    def system(self) -> Literal["linux", "windows"]:
+        """Whose driver numbers count."""
+        return self.target.driver_system
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        return (self.cc,) if self.cc else ()
+        return self.target.capabilities
+
+    @property
+    def driver(self) -> str:
+        return self.target.driver
+
+    @property
+    def gpu(self) -> str:
+        return self.target.gpu
+
+    def of_gpu(self, name: str, row: GpuRow) -> Ask:
+        """The same question on another GPU, and on ARM where that GPU is."""
+        target = msgspec.structs.replace(self.target, gpu=name, capabilities=(row.cc,))
+        if machine_of(name, row) == "aarch64":
+            target = msgspec.structs.replace(target, machine="aarch64")
+        return ask_about(self.matrix, target, row.cc)
+
+    def of_driver(self, driver: str, system: System) -> Ask:
+        """The same question with another driver."""
+        return ask_about(self.matrix, msgspec.structs.replace(self.target, driver=driver, system=system), self.cc)
+
+
+def ask_about(matrix: Matrix, target: Target, cc: str) -> Ask:
+    """A question on a machine; `cc` is the capability of the GPU that was named."""
+    catalog = Catalog(matrix, target.wheels, target.machine)
+    return Ask(matrix=matrix, target=target, solver=Solver(catalog), cc=cc)
+
+
+def machine_of(gpu: str, row: GpuRow | None) -> str:
+    """The machine that a GPU is in: ARM for Jetson, Grace and GB10, else x86-64."""
+    arm = row is not None and row.cc in ("12.1", "11.0", "10.1", "8.7", "7.2", "6.2", "5.3")
+    return "aarch64" if arm or re.search(r"(?i)\bG[HB]\d{2,3}\b|grace|jetson|spark", gpu) else "x86_64"
 
 
 def release(text: str, where: str) -> str:
@@ -71,34 +124,54 @@ def release(text: str, where: str) -> str:
     Raises:
         QuestionError: when it is none.
     """
-    plain = text.strip().lstrip("vVrR")
+    plain = text.strip().lstrip("vVrR=").removesuffix(".*").removesuffix(".x")
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})*((\.post|\.dev|rc|a|b)\d+)*(\+[\w.]+)?", plain, re.ASCII):
         raise QuestionError(f"{where} {text}: not a version number, such as 12.5 or 535.54.03.")
     return plain
 
 
-def find_gpu(matrix: Matrix, name: str, where: str) -> GpuRow:
-    """The GPU that a name ("RTX 5090") or a compute capability ("7.0", "sm_70") stands for.
+def driver_release(text: str, matrix: Matrix, system: System, where: str = "--driver") -> str:
+    """A driver's release; a CUDA version is not one.
 
     Raises:
-        QuestionError: when the matrix knows neither.
+        QuestionError: when it is no version, or that of a CUDA.
     """
-    capability = re.fullmatch(r"(?:cc *)?(\d{1,2}\.\d)|sm_?(\d{1,2})(\d)", name.strip(), re.IGNORECASE)
-    if capability:
-        cc = capability[1] or f"{capability[2]}.{capability[3]}"
-        known = [g.cc for g in matrix.gpus]
+    plain = release(text, where)
+    if numbers(plain)[0] < LEAST_DRIVER:
+        row = matrix.cuda_row(plain if "." in plain else f"{plain}.0")
+        least = row and (row.windows if system in ("windows", "wsl") and row.windows else row.linux)
+        hint = f" A driver that shows CUDA {plain} is {least} or newer." if least else ""
+        raise QuestionError(
+            f"{where} {text}: that is a CUDA version. nvidia-smi prints the driver's release to the left of it "
+            f'("Driver Version", such as 535.104.05).{hint}'
+        )
+    return plain
+
+
+def find_gpu(matrix: Matrix, name: str, where: str) -> GpuRow:
+    """The GPU that a name ("RTX 5090", "4090", "A6000") or a compute capability ("7.0", "sm_70") stands for.
+
+    Raises:
+        QuestionError: when the matrix knows neither, the name means several cards, or the card is another vendor's.
+    """
+    if cc := capability_of(name):
         row = matrix.gpu(cc)
         if row is None:
+            known = [g.cc for g in matrix.gpus]
             raise QuestionError(
                 f"{where} {name}: compute capability {cc} is not in the matrix. Known: {', '.join(known)}."
             )
         return row
-    row = matrix.gpu_by_name(name) or matrix.gpu_by_name(f"GeForce {name}") or matrix.gpu_by_name(f"Tesla {name}")
+    if several := shared(name):
+        raise QuestionError(f"{where} {name}: that name may mean {several}. Give the full name or the capability.")
+    if other := vendor(name):
+        raise QuestionError(f"{where} {name}: that is a device of {other}. cuDNN and CUDA run on NVIDIA GPUs only.")
+    row = next((r for r in map(matrix.gpu_by_name, spellings(name)) if r), None)
     if row is None:
-        models = [m.strip() for g in matrix.gpus for m in g.products.split(",")]
+        line = model_line(name)
         raise QuestionError(
             f"{where} {name}: no GPU of that name is known. Give its name as nvidia-smi prints it, or its compute "
-            f"capability (7.0).{near(name, models)}"
+            f"capability (7.0).{' ' + line if line else ''}"
         )
     return row
 
@@ -114,8 +187,3 @@ def near(given: str, choices: Iterable[str]) -> str:
 
 def fact(label: str, value: str, row: Row) -> Fact:
     return Fact(label=label, value=value, source=row.cited, checked_on=row.checked_on.isoformat())
-
-
-def problems(verdicts: Iterable[Judgement], *severities: str) -> list[Judgement]:
-    """The problems of those severities."""
-    return [v for v in verdicts if v.verdict == "problem" and v.severity in severities]

@@ -44,8 +44,10 @@ class FrameworkRow(Row, frozen=True, kw_only=True):
     built_confidence: Confidence = "A"
     capabilities: tuple[str, ...] = ()  # "sm_80": machine code; "compute_90": machine code and PTX
     capabilities_confidence: Confidence = "A"
+    aarch64_capabilities: tuple[str, ...] = ()  # of its wheel for aarch64, where that has GPU code
     cudnn_pin: str = ""  # "nvidia-cudnn-cu12>=9.3.0.75,<10.0"
     cuda_pin: str = ""
+    constraint: tuple[str, ...] = ()  # what pip must be told besides, so that the release imports: "numpy<2"
 
 
 class TensorFlowRow(FrameworkRow, frozen=True, kw_only=True):
@@ -75,9 +77,10 @@ class TorchRow(FrameworkRow, frozen=True, kw_only=True):
 
 
 class JaxRow(FrameworkRow, frozen=True, kw_only=True):
-    """A span of releases of jax-cuda12-plugin or jax-cuda13-plugin."""
+    """A span of releases of JAX with one of its CUDA plugins."""
 
     plugin: Literal["cuda12", "cuda13"]
+    serves: str = ""  # the least compute capability, by JAX's documentation
 
     @property
     def key(self) -> str:
@@ -100,17 +103,34 @@ class BuildRow(Row, frozen=True, kw_only=True):
 
 
 class VariantRow(Row, frozen=True, kw_only=True):
-    """A PyTorch build that its own index offers beside the one on PyPI."""
+    """A PyTorch build that its own index offers beside the one on PyPI. For x86-64 also on Windows."""
 
     variant: str
     first: str
     last: str
     cuda: str
     capabilities: tuple[str, ...]
+    cudnn: str = ""  # that it requires or bundles
+    machines: tuple[str, ...] = ("x86_64",)
 
     @property
     def key(self) -> str:
-        return f"{self.variant} {self.first}"
+        return f"{self.variant} {self.first} {'+'.join(self.machines)}"
+
+
+class PythonsRow(Row, frozen=True, kw_only=True):
+    """The Pythons for which releases have a wheel, "2.7 3.3-3.6"; "" = none. For tensorflow[and-cuda]: that pip can
+    also resolve."""
+
+    distribution: str
+    releases: tuple[str, ...]
+    linux: str = ""  # x86-64
+    aarch64: str = ""
+    windows: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.distribution} {self.releases[0]}"
 
 
 class LoaderRow(Row, frozen=True, kw_only=True):
@@ -173,7 +193,7 @@ class BranchRow(Row, frozen=True, kw_only=True):
 
     branch: str
     cuda: str
-    kind: Literal["ended", "production", "long-term", "new-feature"]
+    kind: Literal["ended", "production", "long-term", "new-feature", "jetpack"]
     eol: str = ""
 
     @property
@@ -282,6 +302,7 @@ TABLES: dict[str, type[Row]] = {
     "torch": TorchRow,
     "torch_variants": VariantRow,
     "jax": JaxRow,
+    "pythons": PythonsRow,
     "loader": LoaderRow,
     "cautions": CautionRow,
     "cuda": CudaRow,
@@ -301,6 +322,8 @@ LISTS = frozenset(  # fields that may be written as one string with spaces
         "systems",
         "releases",
         "capabilities",
+        "aarch64_capabilities",
+        "constraint",
         "machines",
         "base",
         "sass",

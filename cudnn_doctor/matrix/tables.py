@@ -25,6 +25,7 @@ from cudnn_doctor.matrix.rows import (
     JaxRow,
     LoaderRow,
     MinorCompatRow,
+    PythonsRow,
     Row,
     TensorFlowRow,
     TorchRow,
@@ -52,6 +53,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     torch: tuple[TorchRow, ...]
     torch_variants: tuple[VariantRow, ...]
     jax: tuple[JaxRow, ...]
+    pythons: tuple[PythonsRow, ...]
     loader: tuple[LoaderRow, ...]
     cautions: tuple[CautionRow, ...]
     cuda: tuple[CudaRow, ...]
@@ -92,8 +94,9 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     # ------------------------------------------------------------ frameworks
 
     def framework(self, name: str, version: str, *, distribution: str = "") -> FrameworkRow | None:
-        """The row of a framework release: the exact one ("2.15.0+acme"), else the one of its minor. JAX is asked by
-        plugin, which `distribution` names; without it the newest plugin that has the release answers."""
+        """The row of a framework release: the exact one ("2.15.0+acme"), the one that lists it, else the one of its
+        minor. JAX is asked by plugin, which `distribution` names; without it the newest plugin that has the release
+        answers."""
         if name == "jax":
             plugins = [r for r in self.jax if version in r.releases and r.plugin in (distribution or r.plugin)]
             return plugins[-1] if plugins else None
@@ -101,7 +104,8 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         rows = self.torch if name == "torch" else rows
         exact = {r.version: r for r in rows}
         public = version.partition("+")[0]
-        return exact.get(version) or exact.get(public) or exact.get(minor(version))
+        listed = next((r for r in rows if public in r.releases), None)
+        return exact.get(version) or listed or exact.get(public) or exact.get(minor(version))
 
     def newest(self, name: str) -> str:
         """The newest release of a framework in the matrix; "" for a framework without a table."""
@@ -139,8 +143,18 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     def minor_compat_row(self, cuda: str) -> MinorCompatRow | None:
         return next((r for r in self.minor_compat if r.major == str(numbers(cuda)[0])), None)
 
-    def branch(self, driver: str) -> BranchRow | None:
-        return next((r for r in self.branches if r.branch == str(numbers(driver)[0])), None)
+    def branch(self, driver: str, system: str = "linux") -> BranchRow | None:
+        """The branch of a release. Linux numbers begin with it; on Windows a branch goes on through the numbers after
+        it (551.61 is of R550, 581.29 of R580)."""
+        number = numbers(driver)[0]
+        if system != "windows":
+            return next((r for r in self.branches if r.branch == str(number)), None)
+        first, last = int(self.branches[0].branch), int(self.branches[-1].branch)
+        if not first <= number < last + 5:
+            return None
+        return max(
+            (r for r in self.branches if int(r.branch) <= number and r.kind != "jetpack"), key=lambda r: int(r.branch)
+        )
 
     def forward(self, cuda: str) -> ForwardRow | None:
         return next((r for r in self.forward_compat if r.cuda == minor(cuda)), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from cudnn_doctor.matrix.judgement import Judgement
-from cudnn_doctor.matrix.question import Answer
+from cudnn_doctor.matrix.question import Answer, Way
 from cudnn_doctor.render import markdown_parts as md
 from cudnn_doctor.render.clean import cells, visible, wrap
 
@@ -65,13 +65,13 @@ def _lines(answer: Answer, width: int) -> Iterator[str]:
         yield ""
     for v in answer.verdicts:
         yield from _hanging(f"{v.text} ({v.rule}){mark(v.source, v.checked_on)}", width, first=f"{_sign(v):<7}")
-    if answer.command:
+    if answer.ways:
+        yield from _ways(answer, width)
+    elif answer.command:
         yield ""
         yield "$ " + visible(answer.command)
-        if answer.condition:
-            yield from _hanging(answer.condition, width, first="  ")
-        if answer.checked:
-            yield from _hanging(f"fits by: {answer.checked}", width, first="  ")
+    if answer.command and answer.checked:
+        yield from _hanging(f"fits by: {answer.checked}", width, first="  ")
     if answer.notes:
         yield ""
     for note in answer.notes:
@@ -80,6 +80,29 @@ def _lines(answer: Answer, width: int) -> Iterator[str]:
         yield ""
     for source, number in sources.items():
         yield from _hanging(source, width, first=f"[{number}] ")
+
+
+def _ways(answer: Answer, width: int) -> Iterator[str]:
+    """What to do, the cheapest first; one way alone without a number."""
+    several = len(answer.ways) > 1 or any(way.changes for way in answer.ways)
+    for number, way in enumerate(answer.ways, 1):
+        yield ""
+        if several:
+            yield from _hanging(_title(way), width, first=f"{number}. ")
+        if way.command:
+            yield ("   " if several else "") + "$ " + visible(way.command)
+        start = "     " if several else "  "
+        if way.needs:
+            yield from _hanging(f"needs {way.needs}", width, first=start)
+        if way.costs:
+            yield from _hanging(f"costs {way.costs}", width, first=start)
+        for note in way.notes if number > 1 else ():
+            yield from _hanging(note, width, first=start)
+
+
+def _title(way: Way) -> str:
+    """What changes; a way without a change is what is asked for."""
+    return way.text[:1].upper() + way.text[1:]
 
 
 def _block(text: str, width: int, *, first: str) -> Iterator[str]:
@@ -108,10 +131,14 @@ def _markdown(answer: Answer) -> str:
             for v in answer.verdicts
         ]
         parts.append(md.table(("verdict", "", "rule", "source"), verdicts))
-    if answer.command:
+    for way in answer.ways:
+        parts.append(md.text(_title(way) + "".join(f"; {part}" for part in (way.needs, way.costs) if part)))
+        if way.command:
+            parts.append(md.block(way.command, "sh"))
+    if answer.command and not answer.ways:
         parts.append(md.block(answer.command, "sh"))
-        said = (answer.condition, f"fits by: {answer.checked}" if answer.checked else "")
-        parts += [md.text(line) for line in said if line]
+    if answer.command and answer.checked:
+        parts.append(md.text(f"fits by: {answer.checked}"))
     if answer.notes:
         parts.append(md.bullets(md.text(n) for n in answer.notes))
     return "\n\n".join(parts) + "\n"
