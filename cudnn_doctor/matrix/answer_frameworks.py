@@ -15,7 +15,7 @@ from cudnn_doctor.matrix.rows import JaxRow, TensorFlowRow
 from cudnn_doctor.matrix.solve import Option, Solution, Solver
 from cudnn_doctor.matrix.target import Target
 from cudnn_doctor.matrix.words import way
-from cudnn_doctor.model.versions import numbers
+from cudnn_doctor.model.versions import in_python_range, numbers
 
 NEWEST = ("", "latest", "newest", "stable", "current")
 CONTAINERS = {
@@ -67,13 +67,19 @@ def _framework(framework: str, name: str, ask: Ask) -> Answer:
         name=version,
         title=label if version else f"{label} on {machine_words(ask)}",
         facts=tuple(_facts(found.asked, first, ask)),
-        verdicts=found.asked.judgements if found.asked else first.fit.judgements if first else (),
+        verdicts=(found.asked or (first.fit if first else _newest(framework, ask))).judgements,
         command=ways[0].command if ways else "",
         checked=_checked(first),
         condition=_condition(ways[0], first) if ways and first else "",
         ways=ways,
         notes=tuple(dict.fromkeys(_notes(framework, found, ways, ask))),
     )
+
+
+def _newest(framework: str, ask: Ask) -> Fit:
+    """The newest release judged: what speaks against it when nothing fits."""
+    build = next(b for b in ask.solver.catalog.builds(framework) if not b.pre)
+    return ask.solver.fit(build, ask.target)
 
 
 def _solve(framework: str, version: str, variant: str | None, ask: Ask) -> Solution:
@@ -146,13 +152,21 @@ def _notes(framework: str, found: Solution, ways: tuple[Way, ...], ask: Ask) -> 
     else:
         yield from without(framework, ask)
     yield from _elsewhere(framework, ask)
-    newest = ask.solver.catalog.builds(framework)[0]
-    if newest.pre and (ask.target.python or not found.asked):
-        text = f"{LABELS[framework]} {newest.release} is a release candidate"
-        yield f"{text}, with wheels for Python {said_pythons(newest.pythons)}; what it was built with is not known."
+    yield from _candidate(framework, ask)
     if found.asked and found.asked.verdict == "undecided":
         open_ = [j.text for j in found.asked.judgements if j.verdict == "unknown"]
         yield "Not decided: " + "; ".join(open_) + "."
+
+
+def _candidate(framework: str, ask: Ask) -> Iterator[str]:
+    """A release candidate that has the wheel for the Python here, when no release has."""
+    builds = ask.solver.catalog.builds(framework)
+    python = ask.target.python
+    if not python or not builds[0].pre or not in_python_range(python, builds[0].pythons):
+        return
+    if not any(in_python_range(python, b.pythons) for b in builds if not b.pre and b.gpu):
+        text = f"{LABELS[framework]} {builds[0].release}, a release candidate, has a wheel for Python {python}"
+        yield f"{text}; what it was built with is not known."
 
 
 def without(framework: str, ask: Ask) -> Iterator[str]:

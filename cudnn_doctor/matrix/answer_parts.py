@@ -53,7 +53,8 @@ def cudnn(name: str, ask: Ask) -> Answer:
     candidates = fitting_cudnn(matrix, distribution, capabilities=ask.capabilities, machine=ask.target.machine)
     offered = [v for v in candidates if _same(version, v)]
     command = f'python -m pip install "{distribution}=={offered[0]}"' if fitting and offered else ""
-    notes = [] if command or not chosen.flavour else [_instead(ask, distribution, version)]
+    no_code = any(v.verdict == "problem" and v.rule.startswith("cudnn-gpu") for v in verdicts)
+    notes = [_instead(ask, distribution, version)] if no_code and chosen.flavour else []
     if ask.capabilities or ask.driver:
         notes.append(f"Judged: the build for CUDA {chosen.flavour or ', '.join(chosen.cuda)}.")
     return Answer(
@@ -98,7 +99,7 @@ def _accepting(version: str, ask: Ask) -> Fact:
         if r.built_cudnn
         and loader_rule(ask.matrix, "tensorflow", r.releases[-1], r.built_cudnn, version).verdict == "ok"
     ]
-    text = ", ".join(rows) if rows else "none in the matrix"
+    text = ", ".join(dict.fromkeys(map(minor, rows))) or "none in the matrix"
     newest = ask.matrix.loader_row("tensorflow", ask.matrix.newest("tensorflow")) or ask.matrix.loader[0]
     return fact("TensorFlow that accepts it", text, newest)
 
@@ -151,6 +152,7 @@ def gpu(name: str, ask: Ask) -> Answer:
         facts.append(
             fact("PyTorch (PyPI) with code for it", f"{torches[0].version} to {torches[-1].version}", torches[-1])
         )
+    facts += _newest_on(mine, "")
     verdicts = (driver_for_gpu(ask.matrix, row.cc, ask.driver, system=ask.system),) if ask.driver else ()
     return _with_tensorflow(Answer(subject="gpu", name=name, title=name, facts=tuple(facts)), verdicts, mine)
 
@@ -236,8 +238,10 @@ def driver(name: str, ask: Ask) -> Answer:
     new = [g for g in matrix.gpus if numbers(g.cuda_min) > numbers(row.cuda)]
     if new:
         facts.append(fact("GPUs of a newer CUDA", ", ".join(f"{g.arch} ({g.cc})" for g in new), new[0]))
-    facts += _newest_on(ask, version)
-    notes = (f"{version} is a driver for Windows, of branch R{row.branch}.",) if windows else ()
+    jetpack = "Frameworks for Jetson come from NVIDIA, built for each JetPack; the wheels on PyPI are for servers."
+    facts += _newest_on(ask, version) if row.kind != "jetpack" else ()
+    notes: tuple[str, ...] = (f"{version} is a driver for Windows, of branch R{row.branch}.",) if windows else ()
+    notes += (jetpack,) if row.kind == "jetpack" else ()
     said = Answer(subject="driver", name=version, title=f"Driver {version}", facts=tuple(facts), notes=notes)
     if not ask.cc:
         return said
@@ -246,9 +250,8 @@ def driver(name: str, ask: Ask) -> Answer:
 
 
 def _newest_on(ask: Ask, version: str) -> Iterator[Fact]:
-    """The newest release of each framework that a driver serves as it is."""
-    full = version if len(numbers(version)) > 1 else f"{version}.999"
-    on = ask.of_driver(full, ask.target.system)
+    """The newest release of each framework for the GPU that a driver serves as it is."""
+    on = ask.of_driver(version, ask.target.system) if version else ask
     for framework, label in (("tensorflow", "newest TensorFlow"), ("torch", "newest PyTorch"), ("jax", "newest JAX")):
         option = next((o for o in on.solver.solve(framework, on.target).options if not set(o.changes) - {"pin"}), None)
         if option:

@@ -33,6 +33,7 @@ from cudnn_doctor.model.versions import below, in_python_range, numbers, within
 
 Verdict = Literal["fits", "does not", "undecided"]
 AXES = {"wheel": "python", "driver": "driver", "driver-gpu": "driver"}  # rule -> what of the machine it is about
+NEWEST = "999"  # some release of a branch
 JETSON_BEFORE_THOR = ("5.3", "6.2", "7.2", "8.7")
 
 
@@ -189,6 +190,8 @@ def what(build: Build) -> str:
 def _own(matrix: Matrix, line: Line, target: Target) -> Iterator[Judgement]:
     """The build by itself: its loader and the cuDNN that pip installs, its code and the GPUs."""
     build = line.build
+    if not build.cuda:
+        yield undecided("build:unknown", f"what {what(build)} was built with is not known", matrix, build.row.cited)
     if line.cudnn and build.cudnn_pin:
         built = build.built_cudnn or line.cudnn
         yield loader_rule(matrix, build.framework, build.release, built, line.cudnn)
@@ -315,19 +318,29 @@ def only_ptx(build: Build, target: Target) -> bool:
 
 
 def _driver(matrix: Matrix, line: Line, target: Target) -> Iterator[Judgement]:
+    """A branch alone ("470") is taken as its newest release."""
+    alone = "." not in target.driver
+    release = f"{target.driver}.{NEWEST}" if alone else target.driver
+    for judgement in _driver_release(matrix, line, target, release):
+        if alone:
+            text = judgement.text.replace(release, f"{target.driver} (its newest release)")
+            yield msgspec.structs.replace(judgement, text=text)
+        else:
+            yield judgement
+
+
+def _driver_release(matrix: Matrix, line: Line, target: Target, release: str) -> Iterator[Judgement]:
     build = line.build
     for cc in target.capabilities:
-        yield driver_for_gpu(matrix, cc, target.driver, system=target.driver_system)
-    if not build.cuda:
-        yield undecided("driver", f"the CUDA that {what(build)} was built with is not known", matrix)
-        return
-    yield driver_for_cuda(
-        matrix,
-        build.cuda,
-        target.driver,
-        system=target.driver_system,
-        ptx=only_ptx(build, target),
-        serves=target.serves,
-        compat=target.compat,
-        gpu=target.gpu,
-    )
+        yield driver_for_gpu(matrix, cc, release, system=target.driver_system)
+    if build.cuda:
+        yield driver_for_cuda(
+            matrix,
+            build.cuda,
+            release,
+            system=target.driver_system,
+            ptx=only_ptx(build, target),
+            serves=target.serves,
+            compat=target.compat,
+            gpu=target.gpu,
+        )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from cudnn_doctor.matrix.compat import cautions, cudnn_for_gpu, driver_for_cuda, driver_for_gpu, service
+from cudnn_doctor.matrix.compat import cautions, cudnn_for_gpu, driver_for_cuda, driver_for_gpu
 from cudnn_doctor.matrix.requires import satisfies
-from cudnn_doctor.model.versions import in_python_range, numbers, within
+from cudnn_doctor.model.versions import numbers
 
 if TYPE_CHECKING:
-    from cudnn_doctor.matrix.rows import TensorFlowRow, TorchRow, WheelsRow
+    from cudnn_doctor.matrix.rows import WheelsRow
     from cudnn_doctor.matrix.tables import Matrix
 
 
@@ -59,34 +59,6 @@ def pin(matrix: Matrix, distribution: str, release: str) -> str:
     return f"{distribution}=={release}"
 
 
-def fitting_release(matrix: Matrix, framework: str, cc: str, *, than: str = "") -> str:
-    """A release of TensorFlow or PyTorch whose wheel on PyPI has machine code for the GPU: the nearest to `than`, or
-    the newest; "" when none is known."""
-    rows: tuple[TensorFlowRow | TorchRow, ...] = matrix.tensorflow if framework == "tensorflow" else ()
-    rows = matrix.torch if framework == "torch" else rows
-    fitting = [r for r in rows if r.releases and service(r.capabilities, cc) == "native"]
-    if not fitting:
-        return ""
-    older = [r for r in fitting if than and numbers(r.version)[:2] <= numbers(than)[:2]]
-    newer = [r for r in fitting if r not in older]
-    best = older[-1] if older else newer[0] if than else newer[-1]
-    return best.releases[-1]
-
-
-def variant(matrix: Matrix, version: str, cc: str) -> tuple[str, ...]:
-    """What pip is to install for a build of that PyTorch release that has code for the GPU; () for none."""
-    for row in matrix.torch_variants:
-        if within(version, row.first, row.last) and service(row.capabilities, cc) == "native":
-            return torch_build(version, row.variant)
-    return ()
-
-
-def torch_build(version: str, build: str) -> tuple[str, ...]:
-    """A PyTorch release for one CUDA ("cu126"), on PyTorch's own index. The build is part of the version: to pip
-    "torch==2.11.0" is satisfied by every build that is there already (PEP 440, local versions)."""
-    return f"torch=={version}+{build}", "--index-url", f"https://download.pytorch.org/whl/{build}"
-
-
 def driver_branch(matrix: Matrix, cuda: str, capabilities: Collection[str] = (), *, ended: bool = False) -> str:
     """A driver branch that serves programs of that CUDA and every GPU: the oldest maintained one that serves the CUDA
     itself, or (`ended`) the newest of all that serves it at least by minor-version compatibility; "" for none."""
@@ -105,16 +77,3 @@ def driver_branch(matrix: Matrix, cuda: str, capabilities: Collection[str] = (),
 
 def _knows(matrix: Matrix, driver: str, capabilities: Collection[str]) -> bool:
     return all(driver_for_gpu(matrix, cc, driver).verdict != "problem" for cc in capabilities)
-
-
-def release_for_driver(matrix: Matrix, framework: str, driver: str, *, system: str = "linux", python: str = "") -> str:
-    """The newest release of TensorFlow or PyTorch whose CUDA a driver serves and that has a wheel for that Python; ""
-    for none."""
-    rows: tuple[TensorFlowRow | TorchRow, ...] = matrix.tensorflow if framework == "tensorflow" else ()
-    rows = matrix.torch if framework == "torch" else rows
-    for row in reversed(rows):
-        if not row.cuda or (python and row.python and not in_python_range(python, row.python)):
-            continue
-        if driver_for_cuda(matrix, row.cuda, driver, system=system).verdict == "ok":
-            return row.releases[-1]
-    return ""

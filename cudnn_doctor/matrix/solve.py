@@ -11,7 +11,7 @@ import msgspec
 
 from cudnn_doctor.matrix.builds import Build, Catalog
 from cudnn_doctor.matrix.compat import driver_for_cuda, driver_for_gpu
-from cudnn_doctor.matrix.fits import Fit, Judge, only_ptx
+from cudnn_doctor.matrix.fits import NEWEST, Fit, Judge, only_ptx
 from cudnn_doctor.matrix.pins import driver_branch
 from cudnn_doctor.matrix.tables import Matrix
 from cudnn_doctor.matrix.target import Target
@@ -44,9 +44,9 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Fewer changes first, then the cheaper of them; a pin costs nothing."""
+        """Fewer warnings first, then fewer changes, then the cheaper of them; a pin costs nothing."""
         costs = [ORDER.index(c) for c in self.changes if c != "pin"]
-        return len(costs), max(costs, default=0), self.fit.cautions
+        return self.fit.cautions, len(costs), max(costs, default=0)
 
 
 class Solution(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class Solver:
                 fit=then,
                 changes=tuple(sorted(changes, key=ORDER.index)),
                 python=python,
-                driver=need if "driver" in changes or not target.driver else None,
+                driver=need if "driver" in changes or _short(target.driver, need.least) else None,
             )
 
     def _other_python(self, build: Build, target: Target, start: Build | None) -> str:
@@ -145,8 +145,13 @@ class Solver:
         ptx = only_ptx(build, target)
         key = (build.cuda, target.capabilities, target.driver_system, ptx)
         if key not in self._needs:
-            self._needs[key] = _needed_driver(self.matrix, build.cuda, target, ptx=ptx)
+            self._needs[key] = driver_for(self.matrix, build.cuda, target, ptx=ptx)
         return self._needs[key]
+
+
+def _short(driver: str, least: str) -> bool:
+    """Whether the driver that was named does not tell: none, or a branch alone whose first releases are too old."""
+    return not driver or ("." not in driver and bool(least) and numbers(least)[0] == numbers(driver)[0])
 
 
 def _cheapest(ways: Iterable[Option], start: Build | None) -> list[Option]:
@@ -173,7 +178,11 @@ def _covers(kept: Option, way: Option, start: Build | None) -> bool:
     if kept.fit.cautions > way.fit.cautions:
         return False
     fewer = set(kept.changes) - {"pin"} <= set(way.changes) - {"pin"}
-    return fewer and (start is not None or numbers(kept.build.release) >= numbers(way.build.release))
+    if fewer and (start is not None or numbers(kept.build.release) >= numbers(way.build.release)):
+        return True
+    older = start is not None and numbers(way.build.release) < numbers(start.release)
+    stays = "release" not in kept.changes and "driver" not in kept.changes
+    return older and stays and len(kept.changes) <= len(way.changes)
 
 
 def all_pythons(ranges: str) -> list[tuple[int, ...]]:
@@ -198,8 +207,9 @@ def nearest_python(ranges: str, wanted: str) -> str:
     return dotted(max(older) if older else min(found))
 
 
-def _needed_driver(matrix: Matrix, cuda: str, target: Target, *, ptx: bool) -> Driver:
-    """The branch is the oldest maintained one that serves the CUDA and the GPUs, else the newest of all that do."""
+def driver_for(matrix: Matrix, cuda: str, target: Target, *, ptx: bool = False) -> Driver:
+    """What programs of a CUDA and the GPUs need of the driver. The branch is the oldest maintained one that serves the
+    CUDA and the GPUs, else the newest of all that do."""
     system = target.driver_system
     own = matrix.cuda_row(cuda) if cuda else None
     span = matrix.minor_compat_row(cuda) if cuda else None
@@ -225,7 +235,7 @@ def _branch(matrix: Matrix, cuda: str, target: Target, *, ptx: bool) -> str:
     for row in reversed(matrix.branches):
         if row.kind == "jetpack":
             continue
-        last = f"{row.branch}.999"
+        last = f"{row.branch}.{NEWEST}"
         knows = all(driver_for_gpu(matrix, cc, last).verdict != "problem" for cc in target.capabilities)
         if knows and driver_for_cuda(matrix, cuda, last, ptx=ptx).verdict == "ok":
             return row.branch
@@ -234,4 +244,5 @@ def _branch(matrix: Matrix, cuda: str, target: Target, *, ptx: bool) -> str:
 
 def least_driver(need: Driver) -> str:
     """A release of the branch to install, for judging: the least one when that is of the branch."""
-    return need.least if numbers(need.least)[0] == int(need.branch) else f"{need.branch}.999"
+    same = need.least and numbers(need.least)[0] == int(need.branch)
+    return need.least if same else f"{need.branch}.{NEWEST}"

@@ -59,12 +59,15 @@ def needs(option: Option, ask: Ask) -> Iterator[str]:
     """What the command needs besides."""
     if option.driver and (option.driver.least or option.driver.branch):
         yield said_driver(option.driver, ask)
-    if not option.python and not ask.target.python and option.build.pythons:
+    if (option.python or not ask.target.python) and option.build.pythons:
         yield f"Python {said_pythons(option.build.pythons)}"
 
 
 def said_driver(need: Driver, ask: Ask) -> str:
     """ "driver 525.60.13 or newer (install branch 580)"."""
+    same = need.least and ask.target.driver and numbers(need.least)[0] == numbers(ask.target.driver)[0]
+    if same:
+        return f"driver {need.least} or newer of its branch"
     here = f", not {ask.target.driver}" if ask.target.driver else ""
     least = f"driver {need.least} or newer{here}" if need.least else f"a driver of branch {need.branch}{here}"
     take = f" (take branch {need.branch})" if need.branch and need.least else ""
@@ -86,7 +89,8 @@ def notes(option: Option, ask: Ask) -> Iterator[str]:
     if build.framework == "torch" and build.index:
         yield "That index is not PyPI: torchvision and torchaudio must come from it too."
     if build.row.note:
-        yield build.row.note[0].upper() + build.row.note[1:] + "."
+        note = build.row.note
+        yield (note if note.startswith("tensorflow[") else note[0].upper() + note[1:]) + "."
 
 
 def own_cuda(build: Build, cudnn: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from cudnn_doctor.matrix.compat import cautions, same_flavour
-from cudnn_doctor.matrix.pins import fitting_cudnn, torch_build
+from cudnn_doctor.matrix.pins import fitting_cudnn
 from cudnn_doctor.model.base import Fact, Known, known, value_or
 from cudnn_doctor.model.facts import Framework
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown, skip
+from cudnn_doctor.rules.compat_cures import gpu_build
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
     built_cuda,
@@ -184,7 +185,7 @@ def cpu_only(case: Case) -> Iterator[Outcome]:
             f"{name} is a CPU-only build, and this machine has a GPU",
             detail=_why_cpu(case, framework),
             evidence=evidence,
-            fixes=[_gpu_build(case, framework)],
+            fixes=_gpu_build(case, framework),
             severity=None if framework.name in ("tensorflow", "torch", "jax") else "note",  # often meant so
         )
 
@@ -201,39 +202,24 @@ def _why_cpu(case: Case, framework: Framework) -> str:
     return f"{row.distribution} {row.first} to {row.last} for {where} has no GPU code. [{row.cited}]"
 
 
-def _gpu_build(case: Case, framework: Framework) -> Fix:
+def _gpu_build(case: Case, framework: Framework) -> list[Fix]:
     verify = again("CD413")
-    version, release = framework.version.partition("+")[0], numbers(framework.version)
-    if framework.name == "tensorflow":
-        if _system(case) == "windows" and release >= (2, 11):
-            return fix("Use WSL2, or TensorFlow 2.10, the last with a GPU build for Windows", verify=verify)
+    if framework.name in ("tensorflow", "torch", "jax"):
+        if found := gpu_build(case, framework, "CD413"):
+            return found
         if case.snapshot.host.machine == "aarch64":
-            return fix(
-                "There is no GPU wheel for Linux on ARM on PyPI: use NVIDIA's container or build it", verify=verify
-            )
-        extra = "[and-cuda]" if release >= (2, 14) else ""
-        distribution = "tensorflow-gpu" if release < (2, 1) else f"tensorflow{extra}"
-        text = f"Uninstall {framework.distribution} and install the GPU build of the same release"
-        return fix(text, _instead(case, framework, f"{distribution}=={version}"), verify=verify)
-    if framework.name == "torch":
-        row = case.matrix.framework("torch", version)
-        build = f"cu{row.cuda.replace('.', '')}" if row and row.cuda else ""
-        words = torch_build(version, build) if build else ("--force-reinstall", "--no-deps", f"torch=={version}")
-        return fix("Install the CUDA build of the same release", pip(case, "install", *words), verify=verify)
-    if framework.name == "jax":
-        serves = value_or(case.snapshot.driver.cuda, "")
-        plugin = "cuda13" if serves and numbers(serves) >= (13,) else "cuda12"
-        return fix("Install JAX with its CUDA plugin", pip(case, "install", f"jax[{plugin}]=={version}"), verify=verify)
-    if framework.name in ("onnxruntime", "paddle"):
-        wanted = {"onnxruntime": "onnxruntime-gpu", "paddle": "paddlepaddle-gpu"}[framework.name]
-        text = f"Where it should use the GPU: uninstall {framework.distribution} and install {wanted}"
-        return fix(text, _instead(case, framework, wanted), verify=verify)
-    return fix(f"Where it should use the GPU: install the GPU build of {framework.name}", verify=verify)
-
-
-def _instead(case: Case, framework: Framework, wanted: str) -> str:
-    """Both builds keep their files in one folder: the old one goes first, and pip asks before it does that."""
-    return f"{pip(case, 'uninstall', framework.distribution)} && {pip(case, 'install', wanted)}"
+            text = "No GPU wheel of it for Linux on ARM is on PyPI: use NVIDIA's container or build it"
+            return [fix(text, verify=verify)]
+        if _system(case) == "windows" and framework.name != "torch":
+            text = "Use WSL2: for native Windows there is no newer GPU build than TensorFlow 2.10"
+            return [fix(text, verify=verify)]
+        return [fix(f"No GPU build of {framework.name} in the matrix fits this machine", verify=verify)]
+    others = {  # no command: which release fits depends on the CUDA and cuDNN that are here
+        "onnxruntime": "the onnxruntime-gpu for the CUDA and cuDNN that are here (PyPI's newest is for CUDA 13)",
+        "paddle": "the paddlepaddle-gpu of Paddle's own index (PyPI's ends at 2.6.2)",
+    }
+    wanted = others.get(framework.name, f"the GPU build of {framework.name}")
+    return [fix(f"Where it should use the GPU: uninstall {framework.distribution} and install {wanted}", verify=verify)]
 
 
 @rule(

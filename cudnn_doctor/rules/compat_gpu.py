@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.matrix.compat import Judgement, cudnn_for_gpu, driver_for_cuda, service, wheel_for_gpu
-from cudnn_doctor.matrix.pins import driver_branch, fitting_cudnn, fitting_release, release_for_driver, variant
+from cudnn_doctor.matrix.pins import fitting_cudnn
 from cudnn_doctor.model.base import Known, known, value_or
 from cudnn_doctor.model.facts import CudaInit, CudnnCopy, Framework
 from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, need, rule, see, shown, skip
+from cudnn_doctor.rules.compat_cures import cures, needed_driver, newer_driver
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
     build_flavour,
@@ -28,8 +29,6 @@ from cudnn_doctor.rules.facts import (
     copy_name,
     frameworks,
     gpu_present,
-    in_container,
-    in_wsl,
     resolutions,
 )
 from cudnn_doctor.rules.remedies import again, fix, pip
@@ -65,21 +64,6 @@ def _judge_driver(case: Case, cuda: str, *, ptx: bool = False) -> tuple[Judgemen
         gpu=next((name for name, _, _ in capabilities(case).values()), ""),
     )
     return judgement, [see(case, lambda s: s.driver.version).shown(), evidence]
-
-
-def _newer_driver(case: Case, cuda: str, code: str) -> Fix:
-    branch = driver_branch(case.matrix, cuda, capabilities(case))
-    verify = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
-    if not branch:
-        text = f"No driver that serves CUDA {cuda} knows this GPU: use a build for an older CUDA"
-        return fix(text, verify=again(code))
-    if in_wsl(case):
-        return fix(
-            f"Install NVIDIA driver {branch} or newer in Windows; nothing is to be installed in WSL", verify=verify
-        )
-    where = "on the host, not in the container" if in_container(case) else "and restart the machine"
-    command = f"sudo apt-get install nvidia-driver-{branch}"
-    return fix(f"Install driver branch {branch} or newer {where} (Ubuntu's command)", command, verify=verify)
 
 
 def _old_driver(driver: str, cuda: str, built: str) -> dict[str, object]:
@@ -130,21 +114,9 @@ def driver_framework(case: Case) -> Iterator[Outcome]:
             name,
             "cuda-compat does not serve this GPU" if forward else f"The driver is too old for {name} (CUDA {cuda})",
             evidence=[*evidence, shown(framework.built_cuda, f"{pointer}/built_cuda", cuda)],
-            fixes=[_newer_driver(case, cuda, "CD401"), *_older_release(case, framework)],
+            fixes=cures(case, framework, "CD401") or [newer_driver(case, needed_driver(case, cuda), "CD401")],
             causes=("compat-libs-unsupported",) if forward else None,
         )
-
-
-def _older_release(case: Case, framework: Framework) -> list[Fix]:
-    python = value_or(case.snapshot.patient.python_version, "")
-    driver = value_or(case.snapshot.driver.version, "")
-    release = release_for_driver(case.matrix, framework.name, driver, system=driver_system(case), python=python)
-    if not release:
-        return []
-    extra = "[and-cuda]" if framework.name == "tensorflow" and numbers(release) >= (2, 14) else ""
-    wanted = f"{framework.name}{extra}=={release}"
-    text = f"Or install {framework.name} {release}, whose CUDA this driver serves"
-    return [fix(text, pip(case, "install", wanted), verify=again("CD401"))]
 
 
 @rule(
@@ -180,7 +152,7 @@ def driver_cudnn(case: Case) -> Iterator[Outcome]:
             copy.path,
             f"The driver is too old for {copy_name(copy)}, built with CUDA {cuda}",
             evidence=[*evidence, shown(copy.cudart, f"{pointer}/cudart")],
-            fixes=[_newer_driver(case, cuda, "CD402")],
+            fixes=[newer_driver(case, needed_driver(case, cuda), "CD402")],
         )
 
 
@@ -241,7 +213,7 @@ def driver_ptx(case: Case) -> Iterator[Outcome]:
                 f"{name} on {label}",
                 f"The driver is too old for the PTX of {name}, all that it has for {label}",
                 evidence=[*more, evidence, shown(framework.compute_capabilities, f"{pointer}/compute_capabilities")],
-                fixes=[_newer_driver(case, cuda, "CD403")],
+                fixes=[newer_driver(case, needed_driver(case, cuda, ptx=True), "CD403")],
             )
 
 
@@ -367,15 +339,7 @@ def _number(code: str) -> tuple[int, ...]:
 
 
 def _other_wheel(case: Case, framework: Framework, cc: str, code: str) -> list[Fix]:
-    other = variant(case.matrix, framework.version, cc) if framework.name == "torch" else ()
-    if other:
-        text = "Install the build of the same release that has code for this GPU"
-        return [fix(text, pip(case, "install", *other), verify=again(code))]
-    release = fitting_release(case.matrix, framework.name, cc, than=framework.version)
-    if release:
-        extra = "[and-cuda]" if framework.name == "tensorflow" and numbers(release) >= (2, 14) else ""
-        wanted = f"{framework.name}{extra}=={release}"
-        text = f"Install {framework.name} {release}, whose wheel has code for it"
-        return [fix(text, pip(case, "install", wanted), verify=again(code))]
-    text = f"No wheel of {framework.name} on PyPI is known to have machine code for {cc}: build it from source"
+    if found := cures(case, framework, code):
+        return found
+    text = f"No build of {framework.name} is known to have code for {cc} and to fit this machine: build it from source"
     return [fix(text, verify=again(code))]

@@ -20,11 +20,12 @@ def test_text_marks_verdicts_and_numbers_sources() -> None:
     lines = render_matrix(FOUND, "text", width=100).splitlines()
     assert lines[0] == "TensorFlow 2.18.1"
     assert "  tested on Linux                 CUDA 12.5, cuDNN 9.3, Python 3.9-3.12 [1]" in lines
-    assert "[ok]   TensorFlow 2.18.1, compiled with cuDNN 9.3, accepts 9.3.0.75 (loader:minor) [2]" in lines
+    assert "[ok]   TensorFlow 2.18.1, compiled with cuDNN 9.3, accepts 9.3.0.75 (loader:minor) [3]" in lines
     assert sum(line.startswith("[FAIL] ") for line in lines) == 2
     assert sum(line.startswith("[warn] ") for line in lines) == 2
-    assert '$ python -m pip install "tensorflow[and-cuda]==2.21.0"' in lines
-    assert "  with driver branch 580 or newer, not with 535.54" in lines
+    assert "1. TensorFlow 2.21.0 and driver branch 580" in lines
+    assert '   $ python -m pip install "tensorflow[and-cuda]==2.21.0"' in lines
+    assert any(line.startswith("     needs driver 570.26 or newer, not 535.54") for line in lines)
     assert any(line.startswith("[1] github.com/tensorflow/docs") for line in lines)
     assert lines[-1].endswith("checked 2026-11-30") or lines[-1].startswith("    ")
 
@@ -50,7 +51,7 @@ def test_json_is_one_document() -> None:
     }
     assert set(document) == {
         "schema", "verdict", "exit_code", "subject", "name", "title", "facts", "verdicts", "command", "checked",
-        "condition", "notes",
+        "condition", "ways", "notes",
     }  # fmt: skip
 
 

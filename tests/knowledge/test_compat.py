@@ -107,8 +107,8 @@ def test_torch_refuses_cudnn_9_11_on_old_gpus(
 
 
 def test_jax_refuses_cudnn_9_10_0() -> None:
-    def rules(**facts: object) -> list[str]:
-        return [j.rule for j in cautions(MATRIX, "jax", "0.7.0", **facts)]  # type: ignore[arg-type]
+    def rules(version: str = "0.7.0", **facts: object) -> list[str]:
+        return [j.rule for j in cautions(MATRIX, "jax", version, **facts)]  # type: ignore[arg-type]
 
     assert rules(cudnn="9.10.0") == ["caution:jax-9.10.0"]
     assert rules(cudnn="9.10.0", built="9.10.0") == []
@@ -116,9 +116,11 @@ def test_jax_refuses_cudnn_9_10_0() -> None:
     assert rules(cudnn="9.8.0", cublas="12.9.1", gpus=2) == ["caution:jax-multi-gpu-matmul"]
     assert rules(cudnn="9.8.0", cublas="12.9.1", gpus=1) == []
     assert rules(cudnn="9.8.0", cublas="12.8.3", gpus=2) == []
-    assert rules(cudnn="9.12.0", cublas="12.9.1", capabilities=("10.0",)) == ["caution:jax-tmem"]
-    assert rules(cudnn="9.12.0", cublas="13.2.0", capabilities=("10.0",)) == []
-    assert rules(cudnn="9.12.0", cublas="12.9.1", capabilities=("12.0",)) == []
+    assert rules("0.9.1", cudnn="9.12.0", cublas="12.9.1", capabilities=("10.0",)) == ["caution:jax-tmem"]
+    assert rules("0.9.1", cudnn="9.12.0", cublas="13.2.0", capabilities=("10.0",)) == []
+    assert rules("0.9.1", cudnn="9.12.0", cublas="12.9.1", capabilities=("12.0",)) == []
+    assert rules("0.9.0", cudnn="9.12.0", cublas="12.9.1", capabilities=("10.0",)) == []  # began with 0.9.1
+    assert rules("0.6.1", cudnn="9.10.0") == []  # began with 0.6.2
 
 
 # ---------------------------------------------------------------- official table
@@ -183,7 +185,7 @@ def test_a_wheel_on_a_gpu() -> None:
     assert wheel_for_gpu(MATRIX, "x", (), "9.0").verdict == "unknown"
     row = MATRIX.framework("torch", "2.6.0")
     assert row is not None
-    assert "public reports" in wheel_for_gpu(MATRIX, "torch", row.capabilities, "9.0", row).source
+    assert "libtorch_python.so" in wheel_for_gpu(MATRIX, "torch", row.capabilities, "9.0", row).source
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_windows_ends_at_tensorflow_2_10() -> None:
 
 def test_every_minor_of_tensorflow_is_there() -> None:
     minors = [f"1.{n}" for n in range(16)] + [f"2.{n}" for n in range(23)]
-    assert [r.version for r in MATRIX.tensorflow] == minors
+    assert [r.version for r in MATRIX.tensorflow if r.version.count(".") == 1] == minors
     assert [r.version for r in MATRIX.tensorflow if r.pre] == ["2.22"]
 
 
@@ -82,8 +82,8 @@ def test_every_minor_of_tensorflow_is_there() -> None:
         ("2.15", "sm_50 sm_60 sm_70 sm_75 compute_80"),
         ("2.16", "sm_50 sm_60 sm_70 sm_80 compute_90"),
         ("2.21", "sm_60 sm_70 sm_80 sm_89 compute_90"),
-        ("2.2", ""),
-        ("2.22", ""),
+        ("2.2", "sm_35 sm_37 sm_52 sm_60 sm_61 compute_70"),  # fatbin headers
+        ("2.22", "sm_60 sm_70 sm_80 sm_89 compute_90"),  # fatbin headers
     ],
 )
 def test_code_in_the_wheels(version: str, capabilities: str) -> None:
@@ -174,7 +174,7 @@ def test_minor_version_compatibility() -> None:
 
 
 def test_branches_serve_each_toolkit_once() -> None:
-    assert {b.branch: b.cuda for b in MATRIX.branches if int(b.branch) >= 525} == {
+    assert {b.branch: b.cuda for b in MATRIX.branches if int(b.branch) >= 525 and b.kind != "jetpack"} == {
         "525": "12.0", "530": "12.1", "535": "12.2", "545": "12.3", "550": "12.4", "555": "12.5", "560": "12.6",
         "565": "12.7", "570": "12.8", "575": "12.9", "580": "13.0", "590": "13.1", "595": "13.2", "610": "13.3",
         "615": "13.4", "620": "13.5",

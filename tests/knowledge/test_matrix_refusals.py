@@ -26,7 +26,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 FAULTS = [  # (what to replace, by what, words that the message must hold)
-    ('version: "2.10",', "version: 2.10,", ["tensorflow, row 27", "Expected `str`, got `float`", "version"]),
+    ('version: "2.10",', "version: 2.10,", ["tensorflow, row 28", "Expected `str`, got `float`", "version"]),
     ('cuda: "12.5", cudnn: "9.3", wheel_cuda: "12.5.1"', 'cuda: "12.4", cudnn: "9.3", wheel_cuda: "12.5.1"',
      ["tensorflow, row '2.18'", "wheel_cuda 12.5.1", "tested cuda 12.4"]),
     ('cudnn_pin: "nvidia-cudnn-cu12==9.3.0.75"', 'cudnn_pin: "nvidia-cudnn-cu12==9.3.0.76"',
@@ -46,7 +46,7 @@ FAULTS = [  # (what to replace, by what, words that the message must hold)
     ("sm_70 sm_75 compute_80", "sm_70 sm_7.5 compute_80", ["tensorflow, row '2.4'", "capability 'sm_7.5'"]),
     ("sm_70 sm_75 compute_80", "sm_70 sm_77 compute_80", ["tensorflow, row '2.4'", "sm_77 has no row in gpus"]),
     ('python: "3.9-3.13"', 'python: "3.9 to 3.13"', ["tensorflow, row '2.20'", "python 'to'"]),
-    ('{version: "2.21", releases', '{version: "2.20", releases', ["tensorflow, row 38", "'2.20'", "given before"]),
+    ('{version: "2.21", releases', '{version: "2.20", releases', ["tensorflow, row 39", "'2.20'", "given before"]),
     ('{cuda: "12.2", linux: "535.54.03"', '{cuda: "12.2", linux: "525.54.03"',
      ["cuda, row '12.2'", "525.54.03 is not above that of CUDA 12.1, 530.30.02"]),
     ('{cuda: "12.2", linux: "535.54.03"', '{cuda: "12.2", linux: "536.54.03"',
