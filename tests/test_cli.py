@@ -315,13 +315,13 @@ def test_matrix_answers() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("foo 1", "matrix foo: no such subject. Subjects: tensorflow, torch, jax, cudnn, gpu, driver, cuda."),
+        ("foo 1", "matrix foo: no such subject. Subjects: tensorflow, torch, jax, cudnn, gpu, driver, cuda, what."),
         ("tensorflow abc", "matrix tensorflow abc: not a version number, such as 12.5 or 535.54.03."),
         ("gpu Nonsense", "matrix gpu Nonsense: no GPU of that name is known."),
         ("torch 2.6 --driver x", "--driver x: not a version number"),
-        ("tensorflow", "matrix tensorflow: name a version. `cudnn-doctor matrix` shows what there is."),
+        ("cudnn", "matrix cudnn: name a version. `cudnn-doctor matrix` shows what there is."),
         ("gpus", 'matrix gpu: name a GPU, such as "RTX 5090". `cudnn-doctor matrix` shows what there is.'),
-        ("--driver 535.54", "matrix: --driver, --gpu and --python belong to a subject, such as tensorflow 2.18."),
+        ("--driver 535.54", "matrix: the machine belongs to a subject, such as tensorflow 2.18."),
     ],
 )
 def test_matrix_refuses(words: str, told: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,10 +24,11 @@ def matrix(
     gpu: Annotated[str | None, typer.Option(metavar="NAME", help="Your GPU.")] = None,
     python: Annotated[str | None, typer.Option(metavar="VERSION", help="Your Python.")] = None,
     system: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Your system: linux (default), windows, wsl, macos.")
+        Literal["linux", "windows", "wsl", "macos"] | None,
+        typer.Option(help="Your operating system; linux if not said."),
     ] = None,
     machine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Your processor: x86_64 (default) or aarch64.")
+        Literal["x86_64", "aarch64"] | None, typer.Option(help="Your processor; by the GPU if not said.")
     ] = None,
     here: Annotated[bool, typer.Option("--here", help="Ask for this machine.")] = False,
     replay: Replay = None,
