@@ -25,7 +25,7 @@ def matrix(
     python: Annotated[str | None, typer.Option(metavar="VERSION", help="Your Python.")] = None,
     system: Annotated[
         Literal["linux", "windows", "wsl", "macos"] | None,
-        typer.Option(help="Your operating system; linux if not said."),
+        typer.Option(help="Your system; linux if not said."),
     ] = None,
     machine: Annotated[
         Literal["x86_64", "aarch64"] | None, typer.Option(help="Your processor; by the GPU if not said.")
