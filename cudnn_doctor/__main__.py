@@ -60,6 +60,8 @@ def plain(words: Sequence[str]) -> "tuple[str, tuple[str, ...], Form] | None":
 
 def main() -> None:
     """Runs the command and ends the process."""
+    if sys.argv[1:3] == ["run", "--"] and sys.argv[3:]:
+        run(lambda: _run_program(sys.argv[3:]))
     call = plain(sys.argv[1:])
     if call is None:
         from cudnn_doctor.commands import app
@@ -69,6 +71,15 @@ def main() -> None:
         command, files, form = call
         keep_standard_streams()
         run(lambda: _check(form) if command == "check" else _explain(files, form))
+
+
+def _run_program(command: Sequence[str]) -> int:
+    """`run -- COMMAND` without options. The program starts before anything else is loaded."""
+    keep_standard_streams()
+    from cudnn_doctor.commands import console
+    from cudnn_doctor.commands.run_program import Wanted, run_program
+
+    return run_program(command, Wanted(), console.closed_by_caller)
 
 
 def _check(form: "Form") -> int:

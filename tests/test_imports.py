@@ -26,6 +26,9 @@ CHILD_SIDE = (
     "cudnn_doctor.engines.child_task",
     "cudnn_doctor.engines.gpu",
     "cudnn_doctor.engines.graphs",
+    "cudnn_doctor.observe.relay",  # forks that end without Python's clean-up, which is the parent's
+    "cudnn_doctor.observe.echo",
+    "cudnn_doctor.observe.gpu_watch",
 )
 # The floors of the house, from the top: one way for data is one way down.
 FLOORS = (
@@ -33,8 +36,8 @@ FLOORS = (
     ("commands",),
     ("render",),
     ("reproduce",),
-    ("examine", "engines", "diagnose", "redact"),
-    ("rules",),
+    ("examine", "engines", "diagnose", "redact", "postmortem"),
+    ("rules", "observe"),
     ("scenarios", "probe", "logs", "recorder"),
     ("live", "matrix"),
     ("knowledge", "recordings", "recipes"),

@@ -15,6 +15,7 @@ from cudnn_doctor.commands.matrix import matrix
 from cudnn_doctor.commands.recipe import recipe
 from cudnn_doctor.commands.report import report
 from cudnn_doctor.commands.reproduce import reproduce
+from cudnn_doctor.commands.run import run as run_command
 from cudnn_doctor.commands.snapshot import snapshot
 
 app = typer.Typer(
@@ -26,6 +27,8 @@ app = typer.Typer(
 )
 for command in (check, explain, reproduce, engines, report, snapshot, matrix, recipe):
     app.command()(command)
+# Everything from the program's name on is the program's.
+app.command(name="run", context_settings={"allow_interspersed_args": False})(run_command)
 
 
 def _version(wanted: bool) -> None:

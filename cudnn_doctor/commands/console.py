@@ -41,12 +41,17 @@ class Progress:
         self.show("")
 
 
+closed_by_caller: frozenset[int] = frozenset()  # what `keep_standard_streams` found closed
+
+
 def keep_standard_streams() -> None:
     """Leads descriptors 0 to 2 that the caller closed to /dev/null, so that no file or pipe of ours gets their number
     and a child takes it for its output."""
-    for fd in range(3):
-        if not _is_open(fd):
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+    global closed_by_caller  # noqa: PLW0603  known only here, and wanted by `run` alone
+    closed = [fd for fd in range(3) if not _is_open(fd)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+    closed_by_caller = frozenset(closed)
 
 
 def _is_open(fd: int) -> bool:

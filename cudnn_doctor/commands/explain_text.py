@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
 
     from cudnn_doctor.model.facts import Snapshot
 
     Form = Literal["text", "json", "markdown"]
+
+RECORDING = b'"schema":"cudnn-doctor/run/1"'
+HEAD, LIMIT = 64, 64 << 20  # bytes within which a recording names itself, and that are read of it
 
 
 def answer(
@@ -46,9 +49,27 @@ def answer(
     from cudnn_doctor.render.explain import render
 
     cases = [[w] for w in what] if separate else [list(what)]
-    answers = [explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
+    answers = [_recorded(c) or explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
     if separate and form == "json":
         import json
 
         return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
     return "\n".join(render(a, form, width=width, color=color, encoding=encoding) for a in answers)
+
+
+def _recorded(case: Sequence[str]) -> Mapping[str, Any] | None:
+    """The explanation of a recording of `run`, where the case is one."""
+    if len(case) != 1 or case[0] == "-" or not os.path.isfile(case[0]):
+        return None
+    with open(case[0], "rb") as file:
+        if RECORDING not in file.read(HEAD):
+            return None
+        file.seek(0)
+        data = file.read(LIMIT)
+    import msgspec
+
+    from cudnn_doctor.commands.run_report import judge
+    from cudnn_doctor.model.run_recording import decode_run
+
+    plain: Mapping[str, Any] = msgspec.to_builtins(judge(decode_run(data, case[0])))
+    return plain

@@ -14,6 +14,7 @@ from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.explanation import Explanation
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
+from cudnn_doctor.model.run_recording import RunRecording, encode_run
 from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
 from cudnn_doctor.render.archive import Attachment
 from cudnn_doctor.rules.judge import judge
@@ -30,6 +31,8 @@ class Request(Base, frozen=True, kw_only=True):
     logs: tuple[Path, ...] = ()
     states: bool = False
     engines: bool = False
+    run: RunRecording | None = None  # of `run`, with what came of it
+    explanation: Explanation | None = None
     redact: bool = True
 
 
@@ -57,27 +60,35 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         states=request.states, engines=request.engines, replayed=request.replay is not None,
     )  # fmt: skip
     logs = tuple(end for p in request.logs for end in _ends(p))
-    explanation = None
+    explanation = request.explanation
     if request.logs:
         from cudnn_doctor.diagnose import explain
 
         progress("reading the logs")
         explanation = explain(request.logs, snapshot=facts.snapshot)
     if not request.redact:
+        logs = (*_recorded(request.run), *logs)
         return Ticket(report=marked(report, None), explanation=explanation, logs=logs, redactions=())
     progress("redacting")
     redactor = Redactor(this_machine(environ))
-    for document in (report, explanation):
+    for document in (report, explanation, request.run):
         if document is not None:
             redactor.learn(document)
     for log in logs:
         redactor.learn(log.text)
     clean = redactor.struct(report)
     told = redactor.struct(explanation) if explanation is not None else None
+    run = redactor.struct(request.run) if request.run is not None else None
     logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.log(a.text)) for a in logs)
+    logs = (*_recorded(run), *logs)
     return Ticket(
         report=marked(clean, redactor.redactions), explanation=told, logs=logs, redactions=redactor.redactions
     )
+
+
+def _recorded(run: RunRecording | None) -> tuple[Attachment, ...]:
+    """The recording of a run for the archive; `explain` reads it."""
+    return (Attachment(name="run.jsonl", text=encode_run(run).decode()),) if run is not None else ()
 
 
 def _ends(path: Path) -> Iterator[Attachment]:

@@ -16,7 +16,7 @@ _NO_LIMIT = 1 << 62  # v1 writes LONG_MAX rounded down to a page where there is 
 class _Hierarchy(Base, frozen=True, kw_only=True):
     mount: str  # where it is mounted
     root: str  # which of its groups is at the mount
-    file: str  # the file of a group that holds the limit
+    file: str  # the file of a group that is wanted
     group: str  # this process's group
 
 
@@ -26,7 +26,7 @@ def probe_memory_limit(root: Path = ROOT) -> Known[int] | Absent:
 
 
 def _limit(root: Path) -> Known[int] | Absent:
-    paths = [path for hierarchy in _hierarchies(root) for path in _files(hierarchy)]
+    paths = list(group_files(root, v2="memory.max", v1="memory.limit_in_bytes"))
     # Not every group has the file: the root group of v2 has none.
     limits = [(_parse(read(root, path)), path) for path in paths if os.path.exists(at(root, path))]
     if not limits:
@@ -35,12 +35,25 @@ def _limit(root: Path) -> Known[int] | Absent:
     return known(UNLIMITED if limit >= _NO_LIMIT else limit, path)
 
 
+def group_files(root: Path, *, v2: str, v1: str) -> Iterator[str]:
+    """Paths of a file of the memory controller, in this process's group and in its ancestors up to the mount.
+
+    Args:
+        v2, v1: its name in either version of cgroups.
+
+    Raises:
+        OSError: /proc/self/cgroup or mountinfo cannot be read.
+    """
+    for hierarchy in _hierarchies(root, v2, v1):
+        yield from _files(hierarchy)
+
+
 def _parse(text: str) -> int:
     word = text.strip()
     return _NO_LIMIT if word == "max" else int(word)
 
 
-def _hierarchies(root: Path) -> Iterator[_Hierarchy]:
+def _hierarchies(root: Path, v2: str, v1: str) -> Iterator[_Hierarchy]:
     """The memory hierarchies: proc(5) mountinfo for the mounts, /proc/self/cgroup for this process's group."""
     groups: dict[str, str] = {}  # controller ("" is v2) -> group
     for line in read(root, "/proc/self/cgroup").splitlines():
@@ -51,9 +64,9 @@ def _hierarchies(root: Path) -> Iterator[_Hierarchy]:
         kind, _, options = after.split(" ", 2)
         fields = before.split(" ")
         if kind == "cgroup2" and "" in groups:
-            yield _Hierarchy(mount=fields[4], root=fields[3], file="memory.max", group=groups[""])
+            yield _Hierarchy(mount=fields[4], root=fields[3], file=v2, group=groups[""])
         elif kind == "cgroup" and "memory" in options.split(",") and "memory" in groups:
-            yield _Hierarchy(mount=fields[4], root=fields[3], file="memory.limit_in_bytes", group=groups["memory"])
+            yield _Hierarchy(mount=fields[4], root=fields[3], file=v1, group=groups["memory"])
 
 
 def _files(hierarchy: _Hierarchy) -> Iterator[str]:

@@ -36,13 +36,18 @@ def probe_xids(root: Path = ROOT, ring: Callable[[int], bytes] | None = None) ->
     if not on_linux():
         return LINUX_ONLY
     try:
-        log = (ring or _read_ring)(_BYTES).decode("utf-8", "replace")
+        log = (ring or read_ring)(_BYTES).decode("utf-8", "replace")
     except OSError as error:
         return _from_files(root, absent(error))
     return known(tuple(_ring_xids(log, _boot_time(root)))[-_LAST:], "kernel ring buffer, syslog(2)")
 
 
-def _read_ring(size: int) -> bytes:
+def read_ring(size: int) -> bytes:
+    """The last `size` bytes of the kernel's ring buffer.
+
+    Raises:
+        OSError: this user may not read it, or there is none.
+    """
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
