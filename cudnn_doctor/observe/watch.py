@@ -33,6 +33,7 @@ from cudnn_doctor.observe.tree import Tree, signal_name
 from cudnn_doctor.observe.wrapper import Ended, Program
 from cudnn_doctor.probe.environment import allowed_variables
 from cudnn_doctor.probe.root_files import clean
+from cudnn_doctor.recorder.read import read_folder
 
 FIRST, LONGEST = 0.1, 2.0  # seconds between two looks: short ones at the start
 LOG_LIMIT = 1 << 16  # bytes of a library's log that are kept, from its end
@@ -151,6 +152,7 @@ class Watch:
             kernel=kernel_lines({p.pid for p in processes}),
             stalls=tuple(self.stalls),
             logs=tuple(_log(path) for path in self._log_paths()),
+            recorded=read_folder(Path(self._folder)) if self._folder else (),
         )
 
 

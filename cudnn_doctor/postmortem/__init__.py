@@ -63,7 +63,7 @@ def _all(run: RunRecording, told: Mapping[str, Any] | None) -> list[Finding]:
 
 
 def _said(run: RunRecording, told: Mapping[str, Any] | None, seen: set[str]) -> list[Finding]:
-    """What the output alone shows. Where somebody outside ended the program its text weighs less: it was not at its end."""
+    """What the output alone shows. Where somebody outside ended the program its text weighs less: it was no end."""
     if told is None:
         return []
     decided = told["verdict"] == "cause-found"

@@ -59,7 +59,9 @@ def out_of_memory(run: RunRecording) -> Finding | None:
     if line and run.ending.exit_code:
         because = "an allocation of main memory failed"
         return Finding(
-            cause="host-out-of-memory", points=LIKELY, evidence=(event(line[0].strip(), because, source="its output"),)
+            cause="host-out-of-memory",
+            points=LIKELY + 5,
+            evidence=(event(line[0].strip(), because, source="its output"),),
         )
     return None
 
@@ -201,7 +203,8 @@ def crash(run: RunRecording) -> Finding | None:
         frames = list(_FRAME.finditer(text, handler[-1].end()))
         frame = next((f for f in frames if not INSTALLED.search(f[1])), frames[0] if frames else None)
         place = f"{frame[1]}:{frame[2]} in {frame[3]}" if frame else "no Python frame"
-        evidence.append(event(f"{handler[-1][0]}: {place}", "the innermost Python line of the program's own", source="faulthandler"))
+        because = "the innermost Python line of the program's own"
+        evidence.append(event(f"{handler[-1][0]}: {place}", because, source="faulthandler"))
     kernel = [line for line in run.kernel if re.search(r"segfault at|trap |general protection", line)]
     if kernel:
         library = re.search(r" in ([^\s\[]+)\[", kernel[-1])

@@ -126,7 +126,7 @@ def test_settings_give_way_to_the_users_own() -> None:
 
 
 # The kernel's own lines, Linux 6.18 and 5.10.
-RING = b"""<6>[ 4801.158900] program[25144]: segfault at 8 ip 00007fb9c1e02c85 sp 00007fb9c1349da0 error 6 in libx.so[1c85]
+RING = b"""<6>[ 4801.158900] program[25144]: segfault at 8 ip 00007fb9c1e02c85 sp 0 error 6 in libx.so[1c85]
 <3>[ 4900.000001] Memory cgroup out of memory: Killed process 77 (python3) total-vm:100kB, anon-rss:90kB
 <6>[ 4901.0] other[9]: segfault at 0 ip 0 sp 0 error 4
 """
@@ -134,7 +134,7 @@ RING = b"""<6>[ 4801.158900] program[25144]: segfault at 8 ip 00007fb9c1e02c85 s
 
 def test_lines_of_the_kernel_log() -> None:
     assert kernel_lines({25144, 77}, lambda _: RING) == (
-        "program[25144]: segfault at 8 ip 00007fb9c1e02c85 sp 00007fb9c1349da0 error 6 in libx.so[1c85]",
+        "program[25144]: segfault at 8 ip 00007fb9c1e02c85 sp 0 error 6 in libx.so[1c85]",
         "Memory cgroup out of memory: Killed process 77 (python3) total-vm:100kB, anon-rss:90kB",
     )
 

@@ -26,7 +26,8 @@ def test_arguments_environment_and_folder_are_the_programs(tmp_path: Path) -> No
 
 def test_inherited_descriptors_stay(program: str) -> None:
     read, write = os.pipe()
-    subprocess.run([*RUN, sys.executable, "-c", f"import os; os.write({write}, b'kept\\n')"], pass_fds=[write], check=True, stdin=subprocess.DEVNULL)
+    words = f"import os; os.write({write}, b'kept\\n')"
+    subprocess.run([*RUN, sys.executable, "-c", words], pass_fds=[write], check=True, stdin=subprocess.DEVNULL)
     os.close(write)
     with os.fdopen(read) as file:
         assert file.read() == "kept\n"  # and its end: no relay holds the pipe open
@@ -121,7 +122,8 @@ def test_a_folder_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("unshare"), reason="a PID namespace needs root")
 def test_as_pid_1_it_reaps_what_others_leave(program: str) -> None:
     words = f"{program} orphan 0; sleep 0.2; exit 7"
-    done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *RUN, "sh", "-c", words], capture_output=True, check=False)
+    command = ["unshare", "--pid", "--fork", "--mount-proc", *RUN, "sh", "-c", words]
+    done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 7
     assert done.stdout.splitlines().count(b"done") == 1
 
