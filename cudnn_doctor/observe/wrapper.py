@@ -67,9 +67,11 @@ class Program:
         self._stops = 0
         signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        self._echo = Echo(folder)
         try:
             self.pid = self._spawn(command, environ, closed)
         except OSError:
+            self._echo.end()
             for stream in self.streams:
                 stream.close_source()
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
@@ -82,7 +84,7 @@ class Program:
         self._relays = {s: relay.start(s, self.pid) for s in self.streams if s.ring is not None}
         for stream in self._relays:
             stream.close_source()
-        self._echo = Echo(self.pid, folder)
+        self._echo.follow(self.pid)
 
     def _spawn(self, command: Sequence[str], environ: Mapping[str, str], closed: frozenset[int]) -> int:
         actions: list[tuple[int, ...]] = []
