@@ -150,7 +150,11 @@ def _load_torch(framework: Framework, soname: str, run: _Run) -> Found:
         cuda = value_or(framework.built_cuda, "").partition(".")[0]
         if missing:
             if any(missing[0].name.startswith(p.pattern.partition(".")[0]) for p in plan.failed):
-                _preload_wheels(plan.failed, cuda, run)
+                nowhere = _preload_wheels(plan.failed, cuda, run)
+                if nowhere:  # a ValueError there: torch cannot be imported
+                    name = nowhere.pattern.partition(".so")[0] + ".so"
+                    run.missing[name] = Found(name=name)
+                    return run.process.found.get(soname) or Found(name=soname, error=f"{name} is on no sys.path")
         elif any(plan.if_mapped in lib.path for lib in run.process.loaded):
             _preload_wheels(plan.opened, cuda, run)
     for module in glob(os.path.join(escape(where), "_C.*.so")):
@@ -162,15 +166,16 @@ def _not_known(soname: str, path: str) -> Found:
     return Found(name=soname, error=f"{path} opens libraries of the wheels in a way that is not known here")
 
 
-def _preload_wheels(listed: Sequence[Preload], cuda: str, run: _Run) -> None:
-    """Each library from the first folder of sys.path that has it; a required one that is nowhere, or one that cannot be
-    opened, is an exception there and ends the list."""
+def _preload_wheels(listed: Sequence[Preload], cuda: str, run: _Run) -> Preload | None:
+    """Each library from the first folder of sys.path that has it. A required one that is nowhere is an exception there
+    and ends the list: it is returned. One that cannot be opened ends the list too."""
     for preload in listed:
         path = _first_there(preload, cuda, run.patient.site_packages)
         if not path and preload.required:
-            return
+            return preload
         if path and run.process.open(path, run.ctypes, because="preloaded by torch/__init__.py")[0] is None:
-            return
+            return None
+    return None
 
 
 def _first_there(preload: Preload, cuda: str, sites: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ SUBJECTS = {  # files with rules, by the command whose facts they judge
     "check": (
         *("driver", "nvml", "devices", "cuinit", "libcuda"),
         *("gpu", "gpu_health"),
-        *("cudnn", "cudnn_files", "cudnn_load"),
+        *("cudnn", "cudnn_files", "cudnn_load", "cudnn_needs"),
         "compat",
         *("environment", "variables"),
         *("live", "live_calls"),

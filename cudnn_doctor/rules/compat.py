@@ -27,7 +27,7 @@ from cudnn_doctor.rules.compat_facts import (
 )
 from cudnn_doctor.rules.compat_gpu import cudnn_code, driver_cudnn, driver_framework, driver_ptx, wheel_code
 from cudnn_doctor.rules.facts import copies, copy_name
-from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, pip, quoted, without_folders
+from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, pip, quoted, satisfied, unshadow, without_folders
 from cudnn_doctor.rules.sample import EX, sample
 
 __all__ = [  # the rules that are written elsewhere; `all_rules` finds them here
@@ -91,6 +91,8 @@ def _suitable(case: Case, found: Loaded) -> list[Fix]:
         machine=case.snapshot.host.machine,
     )
     release = next((v for v in candidates if _accepts(case, found, built, v)), "")
+    if release and fixes and satisfied(case, f"{distribution}=={release}"):
+        return fixes  # installed already, and not the one that is found
     if release:
         text = f"Install cuDNN {release}, which {found.name} accepts, and let no other copy come first"
         fixes.append(fix(text, pip(case, "install", f"{distribution}=={release}"), verify=again("CD406")))
@@ -263,7 +265,11 @@ def declared(case: Case) -> Iterator[Outcome]:
                 found.name,
                 f"{found.name} would load cuDNN {found.version}, outside the range that its wheel declares",
                 evidence=[*found.evidence(), shown(found.copy.package, f"{found.copy_pointer}/package")],
-                fixes=[fix("Install what the wheel asks for", pip(case, "install", name), verify=again("CD409"))],
+                fixes=[
+                    unshadow(case, found.copy, found.search, "CD409")
+                    if satisfied(case, name)
+                    else fix("Install what the wheel asks for", pip(case, "install", name), verify=again("CD409"))
+                ],
             )
 
 

@@ -25,7 +25,7 @@ from cudnn_doctor.rules.compat_facts import (
     requirement,
 )
 from cudnn_doctor.rules.facts import gpu_present, gpus
-from cudnn_doctor.rules.remedies import again, fix, pip
+from cudnn_doctor.rules.remedies import again, fix, pip, unshadow
 from cudnn_doctor.rules.sample import EX, NO_DEVICE, sample
 
 
@@ -133,7 +133,11 @@ def one_cuda(case: Case) -> Iterator[Outcome]:
         wanted = f"nvidia-cudnn-cu{numbers(cuda)[0]}"
         specifier, _ = requirement(case, found.framework, wanted)
         text = f"Give each framework an environment of its own; in this one, put back {wanted} last"
-        command = pip(case, "install", "--force-reinstall", "--no-deps", wanted + specifier)
+        major = f">={found.copy.major},<{found.copy.major + 1}"  # the soname's: cu11 has cuDNN 9 too
+        command = pip(case, "install", "--force-reinstall", "--no-deps", wanted + (specifier or major))
+        remedy = fix(text, command, verify=again("CD412"))
+        if found.search.step.startswith(("LD_LIBRARY_PATH", "LD_PRELOAD")):
+            remedy = unshadow(case, found.copy, found.search, "CD412")  # installing would not change what wins
         name = "cuda_flavour" if isinstance(found.copy.cuda_flavour, Known) else "cudart"
         source: Fact[Any] = getattr(found.copy, name)
         yield outcome(
@@ -145,7 +149,7 @@ def one_cuda(case: Case) -> Iterator[Outcome]:
                 shown(found.framework.built_cuda, f"{found.pointer}/built_cuda"),
                 shown(source, f"{found.copy_pointer}/{name}"),
             ],
-            fixes=[fix(text, command, verify=again("CD412"))],
+            fixes=[remedy],
         )
 
 

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from cudnn_doctor.model.base import Absent, known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
-from cudnn_doctor.model.report import Evidence, Fix
+from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown, skip, unknown
+from cudnn_doctor.rules.cudnn_needs import BY_THE_USER, install_for, preload_call, stopped, weight
 from cudnn_doctor.rules.facts import (
     copies,
     copy_at,
@@ -22,11 +23,16 @@ from cudnn_doctor.rules.facts import (
     searches,
     unanswered,
 )
-from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, install, pip, quoted, with_folder, without_folders
+from cudnn_doctor.rules.remedies import (
+    again,
+    fix,
+    pip,
+    unshadow,
+    with_folder,
+)
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, another_copy, sample
 
 SEARCH_DOC = "ld.so(8) and dlopen(3); glibc elf/dl-load.c"
-BY_THE_USER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 OWN = f"{CUDNN_DIR}/libcudnn.so.9"
 
 
@@ -42,6 +48,15 @@ def _old_first(step: str = "LD_LIBRARY_PATH", version: str = "9.1.0") -> Case:
             "resolutions.1.shadowed": (OWN,),
         }
     )
+
+
+def _damaged() -> Case:
+    """The healthy machine with an empty file in place of the wheel's libcudnn.so.9."""
+    empty = Absent(reason="error", detail=f"{OWN}: file too short")
+    changed = {f"resolutions.{i}.{name}": empty for i in (0, 1) for name in ("path", "real_path")}
+    stopped = {f"resolutions.{i}.stopped_at": OWN for i in (0, 1)}
+    package = {"cudnn.0.package": ABSENT, "cudnn.0.claimed_by": "nvidia-cudnn-cu13 9.19.0.56"}
+    return sample({**changed, **stopped, **package})
 
 
 def _older_than_build(framework: Framework, copy: CudnnCopy) -> bool | None:
@@ -93,12 +108,14 @@ def found(case: Case) -> Iterator[Outcome]:
     wanting = [(p, name, f) for p, name, f in frameworks(case) if not isinstance(f.cudnn_soname, Absent)]
     if wanting:
         names = ", ".join(name for _, name, _ in wanting)
+        weights = [weight(case, f) for _, _, f in wanting]
         yield problem(
             names,
             "No cuDNN anywhere on this machine",
             detail=f"{names} would load {value_or(wanting[0][2].cudnn_soname, 'libcudnn')}.",
             evidence=[nothing, *(shown(f.cudnn_soname, f"{p}/cudnn_soname") for p, _, f in wanting)],
-            fixes=[fix("Install the cuDNN that it asks for.", install(case, wanting[0][2]), verify=again("CD302"))],
+            fixes=[install_for(case, wanting[0][2], "CD301")],
+            severity=None if None in weights else "note",
         )
     elif "cudnn" in case.required:
         yield problem(
@@ -110,6 +127,8 @@ def found(case: Case) -> Iterator[Outcome]:
         )
     else:
         detail = "No cuDNN was found, and no framework that would load one: there is nothing to examine."
+        if case.snapshot.patient.not_followed:
+            detail += f" Not followed: {'; '.join(case.snapshot.patient.not_followed)}."
         yield unknown("machine", "No cuDNN on this machine", detail=detail, evidence=[nothing])
 
 
@@ -135,6 +154,7 @@ does not count; nor does one in a folder where this framework does not look.""",
             "problem",
             sample({"resolutions.1.path": ABSENT, "resolutions.1.real_path": ABSENT, "resolutions.1.step": ""}),
         ),
+        ("problem", _damaged()),
         ("skipped", sample({"frameworks": ()})),
     ),
 )
@@ -153,10 +173,13 @@ def winner(case: Case) -> Iterator[Outcome]:
             title = f"loads cuDNN {value_or(copy.version, '?') if copy else '?'}, {how}"
             yield passed(name, title, evidence=[shown(path, f"{pointer}/path")])
             continue
+        if resolution.stopped_at:
+            yield stopped(case, pointer, name, resolution)
+            continue
         if path.reason != "not-found":
             yield unknown(name, f"Which {wanted} it loads", detail=f"{path.reason}: {path.detail}")
             continue
-        usable = [c for _, c in copies(case) if c.soname == wanted]
+        usable = [c for _, c in copies(case) if c.soname == wanted and c.kind != "shimless"]
         others = ", ".join(copy_name(c) for _, c in copies(case))
         searched = ", ".join(dict.fromkeys(s.directory or s.step for s in resolution.steps))
         yield problem(
@@ -165,7 +188,8 @@ def winner(case: Case) -> Iterator[Outcome]:
             detail=f"It was looked for in {searched or 'no folder'}. On this machine there is {others}.",
             evidence=[shown(path, f"{pointer}/path"), *(_cite_copy(p, c) for p, c in copies(case))],
             fixes=[
-                fix("Install the cuDNN that it asks for.", install(case, framework), verify=again("CD302")),
+                *preload_call(framework, usable),
+                install_for(case, framework, "CD302"),
                 *(
                     fix(
                         "Or show it the copy that is here.",
@@ -176,6 +200,7 @@ def winner(case: Case) -> Iterator[Outcome]:
                 ),
             ],
             causes=("cudnn-not-found",) if usable else ("cudnn-not-found", "cudnn-wrong-build"),
+            severity=weight(case, framework) or ("warning" if preload_call(framework, usable) else None),
         )
 
 
@@ -227,23 +252,10 @@ def too_old_first(case: Case) -> Iterator[Outcome]:
                 f"{value_or(framework.built_cudnn, '?')}; {value_or(better.version, '?')} is there unused",
                 detail=f"{copy.path} wins by {resolution.step}; {better.path} would do.",
                 evidence=[*evidence, _cite_copy(f"{pointer}/shadowed", better)],
-                fixes=[_unshadow(case, copy, resolution, "CD303")],
+                fixes=[unshadow(case, copy, resolution, "CD303")],
             )
         else:
             yield passed(name, "What it loads is not older than its build", evidence=evidence)
-
-
-def _unshadow(case: Case, copy: CudnnCopy, resolution: Resolution, code: str) -> Fix:
-    if resolution.step.startswith("LD_PRELOAD"):
-        return fix("Take it out of LD_PRELOAD.", "unset LD_PRELOAD", verify=again(code))
-    if resolution.step.startswith("LD_LIBRARY_PATH"):
-        text = f"Take {copy.directory} out of LD_LIBRARY_PATH, and out of what sets it (.bashrc, a module file)."
-        leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
-        return fix(text, leave or SHOW_PATH, verify=again(code))
-    owner = value_or(copy.package, "")
-    text = f"Remove or update {owner or copy.path}: it is found by {resolution.step}."
-    path = quoted(copy.real_path)
-    return fix(text, f"dpkg -S {path}; rpm -qf {path}", verify=again(code))
 
 
 @rule(
@@ -285,7 +297,7 @@ def overridden(case: Case) -> Iterator[Outcome]:
                     Evidence(pointer=f"{pointer}/step", value=resolution.step, source="search of the loader"),
                     _cite_copy(f"{pointer}/shadowed", differs[0]),
                 ],
-                fixes=[_unshadow(case, copy, resolution, "CD304")],
+                fixes=[unshadow(case, copy, resolution, "CD304")],
             )
 
 

@@ -12,12 +12,23 @@ from cudnn_doctor.rules.facts import (
     copies,
     copy_name,
     frameworks,
+    in_use,
     loaded_by,
+    own_searches,
     probe_error,
     requirement_name,
     unanswered,
 )
-from cudnn_doctor.rules.remedies import again, fix, pip, quoted, reinstall, without_folders
+from cudnn_doctor.rules.remedies import (
+    again,
+    fix,
+    pip,
+    quoted,
+    reinstall,
+    wheel_of_release,
+    with_folder,
+    without_folders,
+)
 from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, sample, search, with_searches
 from cudnn_doctor.rules.sublibraries import Foreign, foreign_sublibraries, own_version
 
@@ -67,7 +78,7 @@ def mixed(case: Case) -> Iterator[Outcome]:
             detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
             evidence=[f.evidence for f in foreign],
             fixes=reinstall(case, copy, "CD306") if on_disk and main else _leave(case, copy, foreign[0]),
-            severity=None if used else "note",
+            severity=None if in_use(case, copy) else "note",
         )
 
 
@@ -133,7 +144,9 @@ def complete(case: Case) -> Iterator[Outcome]:
             yield unknown(name, "Whether it is complete", detail=detail)
             continue
         there = {s.name for s in copy.sublibraries}
-        missing = [f for f in expected if f not in there]
+        elsewhere = {s.wanted for _, s in own_searches(case, copy) if not isinstance(s.path, Absent)}
+        bundled = copy.soname.startswith("libcudnn-")  # in another package's wheel, which may leave the parts to others
+        missing = [f for f in expected if f not in there and not (bundled and f in elsewhere)]
         if copy.kind == "shimless":
             missing.insert(0, copy.soname)
         listing = f"{pointer}/sublibraries"
@@ -150,9 +163,21 @@ def complete(case: Case) -> Iterator[Outcome]:
             f"Incomplete: {', '.join(missing)} missing in {copy.directory}",
             detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
             evidence=evidence,
-            fixes=reinstall(case, copy, "CD307"),
-            severity=None if used else "note",
+            fixes=_parts_for_bundled(case, copy) if bundled else reinstall(case, copy, "CD307"),
+            severity=None if in_use(case, copy) else "note",
         )
+
+
+def _parts_for_bundled(case: Case, copy: CudnnCopy) -> tuple[Fix, ...]:
+    """A wheel that carries libcudnn alone (CTranslate2): its parts come from a cuDNN of that release on the path."""
+    release = wheel_of_release(case, copy, value_or(copy.version, ""))
+    patient = case.snapshot.patient
+    site = next((s for s in patient.site_packages if s.startswith(patient.prefix)), "")
+    if not (release and site):
+        return reinstall(case, copy, "CD307")
+    path = with_folder(f"{site}/nvidia/cudnn/lib")
+    text = f"{value_or(copy.package, 'This wheel')} carries {copy.soname} alone: give it the parts of the same release."
+    return (fix(text, f"{pip(case, 'install', '--no-deps', release)} && {path}", verify=again("CD307")),)
 
 
 def _overwrite(on_disk: str) -> Overwrite:

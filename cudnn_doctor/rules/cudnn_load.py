@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Resolution
-from cudnn_doctor.model.report import Evidence
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown, skip, unknown
 from cudnn_doctor.rules.facts import (
     copies,
     copy_name,
     frameworks,
+    in_use,
     loaded_by,
     numbers,
     own_searches,
@@ -19,7 +20,7 @@ from cudnn_doctor.rules.facts import (
     unanswered,
 )
 from cudnn_doctor.rules.messages import loader_message
-from cudnn_doctor.rules.remedies import again, bring, fix, provide, reinstall, with_folder
+from cudnn_doctor.rules.remedies import again, bring, fix, provide, quoted, reinstall, wheel_of, with_folder
 from cudnn_doctor.rules.sample import EX, SITE, sample, search, with_searches
 from cudnn_doctor.rules.sublibraries import foreign_sublibraries
 
@@ -68,7 +69,6 @@ def helpers(case: Case) -> Iterator[Outcome]:
             yield passed(name, text, evidence=evidence)
             continue
         names = ", ".join(w for w, _ in missing)
-        places = [at for _, at in missing if at]
         fatal = copy.major <= 8 and any(w.startswith("libcublas") for w, _ in missing)
         yield problem(
             name,
@@ -80,21 +80,27 @@ def helpers(case: Case) -> Iterator[Outcome]:
             )
             + (f" Loaded by: {used}." if used else " Nobody loads this copy as things are."),
             evidence=evidence,
-            fixes=[
-                fix(
-                    f"They are in {places[0].rpartition('/')[0]}: put that on the path.",
-                    with_folder(places[0].rpartition("/")[0]),
-                    verify=again("CD309"),
-                )
-                if places
-                else fix(
-                    "Install the cuBLAS and NVRTC of the CUDA that this cuDNN was built for.",
-                    bring(case, copy.real_path, _cuda(copy), "nvidia-cublas", "nvidia-cuda-nvrtc"),
-                    verify=again("CD309"),
-                )
-            ],
-            severity=None if fatal and used else "warning" if used else "note",
+            fixes=_bring_helpers(case, copy, missing),
+            severity=("error" if fatal else "warning") if in_use(case, copy) else "note",
         )
+
+
+def _bring_helpers(case: Case, copy: CudnnCopy, missing: Sequence[tuple[str, str]]) -> list[Fix]:
+    """For helper libraries with the place where each lies ("" where it is nowhere): the folders onto the path, the
+    wheels of the others."""
+    folders = list(dict.fromkeys(at.rpartition("/")[0] for _, at in missing if at))
+    wheels = [wheel_of(name) for name, at in missing if not at]
+    fixes = []
+    if folders:
+        text = f"{', '.join(n for n, at in missing if at)}: in {' and '.join(folders)}. Put that on the path."
+        fixes.append(fix(text, with_folder(":".join(folders)), verify=again("CD309")))
+    if named := list(dict.fromkeys(filter(None, wheels))):
+        text = f"Install {' and '.join(named)} of the CUDA that this cuDNN was built for."
+        fixes.append(fix(text, bring(case, copy.real_path, _cuda(copy), *named), verify=again("CD309")))
+    if not fixes:
+        text = f"Install what provides {', '.join(n for n, _ in missing)}, or put its folder on LD_LIBRARY_PATH."
+        fixes.append(fix(text, f"ldconfig -p | grep {quoted(missing[0][0].partition('.')[0])}", verify=again("CD309")))
+    return fixes
 
 
 def _place(resolution: Resolution) -> str:
@@ -154,7 +160,7 @@ def readings(case: Case) -> Iterator[Outcome]:
                 f"Readings of its version differ: {said}",
                 evidence=evidence,
                 fixes=reinstall(case, copy, "CD310"),
-                severity=None if loaded_by(case, copy) else "note",
+                severity=None if in_use(case, copy) else "note",
             )
 
 
@@ -199,7 +205,6 @@ def loads(case: Case) -> Iterator[Outcome]:
             yield unknown(name, "Whether it can be loaded", detail=f"The child was {asked.value}")
         else:
             message = loader_message(asked.value)
-            used = loaded_by(case, copy)
             missing = message.missing if message else ""
             yield problem(
                 name,
@@ -207,7 +212,7 @@ def loads(case: Case) -> Iterator[Outcome]:
                 detail=asked.value,
                 evidence=[shown(asked, f"{pointer}/asked")],
                 fixes=provide(case, missing, copy.real_path, "CD311") or reinstall(case, copy, "CD311"),
-                severity=None if used else "note",
+                severity=None if in_use(case, copy) else "note",
                 causes=("helper-library-missing",)
                 if missing and not missing.startswith("libcudnn")
                 else ("cudnn-sublibs-mixed",),

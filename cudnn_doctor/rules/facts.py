@@ -151,7 +151,7 @@ def searches(case: Case) -> Iterator[tuple[str, str, Framework, Resolution]]:
     """(pointer of the resolution, "torch 2.11.0", framework, its search for libcudnn)."""
     for _, name, framework in frameworks(case):
         for pointer, resolution in resolutions(case):
-            if resolution.consumer == framework.name and resolution.wanted.startswith("libcudnn.so"):
+            if resolution.consumer == framework.name and is_libcudnn(resolution.wanted):
                 yield pointer, name, framework, resolution
 
 
@@ -173,14 +173,29 @@ def probe_error(case: Case, probe: str) -> str:
     return next((f"{f.probe}: {f.error}" for f in case.snapshot.failures if f.probe == probe), "")
 
 
+def is_libcudnn(soname: str) -> bool:
+    """Whether a name is that of cuDNN itself and not of a part: libcudnn.so.9, libcudnn-74a4c495.so.9.1.0 (a copy in a
+    wheel that auditwheel made)."""
+    return soname.startswith(("libcudnn.so", "libcudnn-"))
+
+
 def loaded_by(case: Case, copy: CudnnCopy) -> str:
-    """Who would load this copy: "torch", "plain dlopen"; "" for a copy that loses every search."""
+    """Who would load this copy, or stops at it because it cannot be opened: "torch", "plain dlopen"; "" for a copy that
+    loses every search."""
     consumers = [
         r.consumer
         for _, r in resolutions(case)
-        if r.wanted.startswith("libcudnn.so") and value_or(r.real_path, "") in (copy.real_path, copy.path)
+        if is_libcudnn(r.wanted) and {value_or(r.real_path, ""), r.stopped_at} & {copy.real_path, copy.path}
     ]
     return ", ".join(dict.fromkeys(consumers))
+
+
+def in_use(case: Case, copy: CudnnCopy) -> bool:
+    """Whether a program of this environment gets this copy: a framework does, or there is no framework that loads any,
+    and a plain dlopen does. What only a plain dlopen would find beside a framework with its own copy serves nobody."""
+    users = set(loaded_by(case, copy).split(", ")) - {""}
+    asking = {f.name for _, _, f, _ in searches(case)}
+    return bool(users & asking) or bool(users and not asking)
 
 
 def own_searches(case: Case, copy: CudnnCopy) -> Iterator[tuple[str, Resolution]]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 from shlex import quote
 
 from cudnn_doctor.model.base import Known, value_or
-from cudnn_doctor.model.facts import CudnnCopy, Framework
+from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.facts import numbers, requirement_name, same_version
 
 # Libraries that cuDNN opens, by the beginning of their names, and the wheels that bring them. Their files are in
 # nvidia/cublas/lib and the like up to CUDA 12, all in nvidia/cu13/lib from 13 on.
+ASKED = ("tensorflow", "torch", "jax")  # frameworks that `cudnn-doctor matrix` answers for
 PROVIDERS = (
     ("libcublas", "nvidia-cublas"),
     ("libnvrtc", "nvidia-cuda-nvrtc"),
@@ -38,10 +39,53 @@ def quoted(text: str) -> str:
 
 
 def pip(case: Case, *words: str) -> str:
-    """`python -m pip` of the examined environment; the words are quoted."""
-    python = case.snapshot.patient.python
-    start = quoted(python.value) if isinstance(python, Known) else "python"
-    return " ".join((start, "-m pip", *map(quoted, words)))
+    """What installs in the examined environment, as it is there: `python -m pip`; `uv pip` where uv made it without
+    pip; another pip that is told of it where it has neither. The words are quoted."""
+    patient = case.snapshot.patient
+    python = quoted(patient.python.value) if isinstance(patient.python, Known) else "python"
+    if patient.installer == "uv":
+        start, words = f"uv pip {words[0]} --python {python}", words[1:]
+    elif patient.installer == "pip":
+        start = f"{python} -m pip"
+    else:
+        start = f"python3 -m pip --python {python}"
+    return " ".join((start, *map(quoted, words)))
+
+
+def satisfied(case: Case, requirement: str) -> str:
+    """The installed version that already satisfies a requirement: installing it again would change nothing. "" where
+    none does."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        wanted = Requirement(requirement)
+    except InvalidRequirement:
+        return ""
+    name = requirement_name(requirement)
+    found = (p.version for p in value_or(case.snapshot.packages, ()) if p.name == name)
+    return next((v for v in found if wanted.specifier.contains(v, prereleases=True)), "")
+
+
+def installation(case: Case, requirement: str) -> str:
+    """Installs a wheel; one that is there already is put back file by file, since pip would leave it as it is."""
+    there = satisfied(case, requirement)
+    if there:
+        return pip(case, "install", "--force-reinstall", "--no-deps", f"{requirement_name(requirement)}=={there}")
+    return pip(case, "install", requirement)
+
+
+def unshadow(case: Case, copy: CudnnCopy, resolution: Resolution, code: str) -> Fix:
+    """Lets another copy than the one that wins be found, by the step that found it."""
+    if resolution.step.startswith("LD_PRELOAD"):
+        return fix("Take it out of LD_PRELOAD.", "unset LD_PRELOAD", verify=again(code))
+    if resolution.step.startswith("LD_LIBRARY_PATH"):
+        text = f"Take {copy.directory} out of LD_LIBRARY_PATH, and out of what sets it (.bashrc, a module file)."
+        leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
+        return fix(text, leave or SHOW_PATH, verify=again(code))
+    owner = value_or(copy.package, "")
+    text = f"Remove or update {owner or copy.path}: it is found by {resolution.step}."
+    path = quoted(copy.real_path)
+    return fix(text, f"dpkg -S {path}; rpm -qf {path}", verify=again(code))
 
 
 def with_folder(folder: str) -> str:
@@ -65,9 +109,18 @@ def install(case: Case, framework: Framework) -> str:
     question to the matrix."""
     asked = (r for r in framework.requires if requirement_name(r).startswith("nvidia-cudnn"))
     wanted = next((r.partition(";")[0].strip() for r in asked), "")
-    if not wanted:
-        return f"cudnn-doctor matrix {framework.name} {quoted(framework.version)}"
-    return pip(case, "install", wanted)
+    if not wanted and (wanted := wheel_for(framework)) == "":
+        return f"cudnn-doctor matrix {framework.name} {quoted(framework.version)}" if framework.name in ASKED else ""
+    return installation(case, wanted)
+
+
+def wheel_for(framework: Framework) -> str:
+    """A requirement on the cuDNN wheel of the CUDA and the major that a framework names; "" where either is unknown."""
+    cuda = numbers(value_or(framework.built_cuda, ""))[:1]
+    major = value_or(framework.cudnn_soname, "").rpartition(".so.")[2]
+    if not cuda or cuda[0] not in (11, 12, 13) or not major.isdigit():
+        return ""
+    return f"nvidia-cudnn-cu{cuda[0]}>={major},<{int(major) + 1}"
 
 
 def bring(case: Case, cudnn: str, cuda: int, *wheels: str) -> str:
@@ -82,6 +135,11 @@ def bring(case: Case, cudnn: str, cuda: int, *wheels: str) -> str:
     return f"{command} && {with_folder(':'.join(dict.fromkeys(f'{site}/nvidia/{n}/lib' for n in names)))}"
 
 
+def wheel_of(soname: str) -> str:
+    """The wheel, without its CUDA, that brings a library; "" for libraries of other makers."""
+    return next((w for start, w in PROVIDERS if soname.startswith(start)), "")
+
+
 def provide(case: Case, missing: str, cudnn: str, code: str) -> tuple[Fix, ...]:
     """Brings a library that a cuDNN opens; () for its own, which belong to a copy, and where none is named."""
     if not missing or missing.startswith("libcudnn"):
@@ -92,7 +150,7 @@ def provide(case: Case, missing: str, cudnn: str, code: str) -> tuple[Fix, ...]:
         folder = here.rpartition("/")[0]
         text = f"It is in {folder}, where this cuDNN does not look: put that on the path."
         return (fix(text, with_folder(folder), verify=again(code)),)
-    wheel = next((w for start, w in PROVIDERS if name.startswith(start)), "")
+    wheel = wheel_of(missing)
     if not wheel or major not in ("11", "12", "13"):
         text = f"Install what provides {missing}, or put its folder on LD_LIBRARY_PATH."
         return (fix(text, f"ldconfig -p | grep {quoted(name)}", verify=again(code)),)
@@ -101,7 +159,7 @@ def provide(case: Case, missing: str, cudnn: str, code: str) -> tuple[Fix, ...]:
 
 def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
     """Makes a copy whole and of one release again, by whatever put it there."""
-    package = value_or(copy.package, "")
+    package = value_or(copy.package, "") or copy.claimed_by
     name, _, version = package.partition(" ")
     if isinstance(copy.package, Known) and copy.package.source.startswith("dpkg"):
         command = f"sudo apt-get install --reinstall {quoted(f'{name}={version}' if version else name)}"
@@ -125,7 +183,7 @@ def _unowned(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
         text = f"Take {copy.directory} out of LD_LIBRARY_PATH: there is another {copy.soname} in {others[0].directory}."
         fixes.append(fix(text, leave, verify=again(code)))
     version = value_or(copy.version, "")
-    release = _wheel_of(case, copy, version)
+    release = wheel_of_release(case, copy, version)
     what = f"cuDNN {version}".strip()
     if release:
         place = f"cudnn-{version}"
@@ -142,7 +200,7 @@ def _unowned(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
     return tuple(fixes)
 
 
-def _wheel_of(case: Case, copy: CudnnCopy, version: str) -> str:
+def wheel_of_release(case: Case, copy: CudnnCopy, version: str) -> str:
     """The requirement of the wheel with that release, for the CUDA of the copy; "" when there is none."""
     if len(numbers(version)) < 3:
         return ""
@@ -150,4 +208,6 @@ def _wheel_of(case: Case, copy: CudnnCopy, version: str) -> str:
     distribution = f"nvidia-cudnn-cu{next(n for n in said if n)}"
     wheels = case.matrix.wheels(distribution)
     fitting = [v for v in wheels.versions if same_version(v, version) and v not in wheels.yanked] if wheels else []
+    if case.snapshot.host.machine != "aarch64":
+        fitting = [v for v in fitting if ".post" not in v]  # 9.1.0.70.post1 on PyPI has a wheel for aarch64 alone
     return f"{distribution}=={fitting[-1]}" if fitting else ""

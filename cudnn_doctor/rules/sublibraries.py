@@ -32,7 +32,10 @@ def foreign_sublibraries(case: Case, pointer: str, copy: CudnnCopy) -> tuple[For
     not."""
     main = own_version(copy)
     on_disk: list[Foreign] = []
+    opened = {s.wanted for _, s in own_searches(case, copy)}
     for i, sub in enumerate(copy.sublibraries):
+        if opened and sub.name not in opened:
+            continue  # a leftover of another release, which this one never opens
         place = f"{pointer}/sublibraries/{i}"
         folder = _folder(sub.real_path)
         if isinstance(sub.version, Known):
@@ -53,8 +56,10 @@ def _found_elsewhere(case: Case, copy: CudnnCopy, main: str) -> tuple[Foreign, .
     for pointer, wish in own_searches(case, copy):
         path = value_or(wish.real_path, "")
         if wish.wanted.startswith("libcudnn_") and path and path not in own:
-            version = _version_at(case, path)
-            if not (version and main and same_version(version, main)):
+            version, other = _version_at(case, path), _flavour_at(case, path)
+            mine = main or ("" if copy.sublibraries else value_or(copy.version, ""))  # a bundled shim has no parts
+            flavour = value_or(copy.cuda_flavour, 0)
+            if not (version and mine and same_version(version, mine)) or (flavour and other and other != flavour):
                 evidence = shown(wish.real_path, f"{pointer}/real_path", f"{wish.wanted}: {path}")
                 elsewhere.append(Foreign(wish.wanted, version, _folder(path), True, evidence))
     return tuple(elsewhere)
@@ -67,6 +72,14 @@ def _version_at(case: Case, real_path: str) -> str:
             if sub.real_path == real_path:
                 return value_or(sub.version, "") or ("" if isinstance(copy.version, Absent) else copy.version.value)
     return ""
+
+
+def _flavour_at(case: Case, real_path: str) -> int:
+    """The CUDA major of the copy that a sub-library belongs to; 0 where it is not known."""
+    for _, copy in copies(case):
+        if any(sub.real_path == real_path for sub in copy.sublibraries):
+            return value_or(copy.cuda_flavour, 0)
+    return 0
 
 
 def _folder(path: str) -> str:

@@ -42,7 +42,12 @@ def test_nothing_there_and_nobody_wants_it() -> None:
 def test_nothing_there_and_torch_wants_it() -> None:
     finding = only("CD301", sample({"cudnn": (), "resolutions": ()}))
     assert (finding.subject, finding.title) == ("torch 2.11.0", "No cuDNN anywhere on this machine")
-    assert finding.fixes[0].command == "/opt/venv/bin/python -m pip install nvidia-cudnn-cu13==9.19.0.56"
+    assert finding.fixes[0].command == (  # pip lists it as installed, and would leave it as it is
+        "/opt/venv/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu13==9.19.0.56"
+    )
+    assert finding.fixes[0].verify == "cudnn-doctor check --only CD301 --only CD302"
+    without = only("CD301", sample({"cudnn": (), "resolutions": (), "packages": known((), "test")}))
+    assert without.fixes[0].command == "/opt/venv/bin/python -m pip install nvidia-cudnn-cu13==9.19.0.56"
     assert only("CD302", sample({"cudnn": (), "resolutions": ()})).detail == "there is no cuDNN: CD301"
 
 
@@ -219,8 +224,8 @@ def test_cudnn_8_without_cublas() -> None:
     assert finding.title == "libcublasLt.so.12, libcublas.so.12 not found by the search of this cuDNN"
     assert finding.severity == "error"
     assert finding.fixes[0].command == (
-        "/opt/venv/bin/python -m pip install nvidia-cublas-cu12 nvidia-cuda-nvrtc-cu12 && export LD_LIBRARY_PATH="
-        f"{SITE}/nvidia/cublas/lib:{SITE}/nvidia/cuda_nvrtc/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+        "/opt/venv/bin/python -m pip install nvidia-cublas-cu12 && export LD_LIBRARY_PATH="
+        f"{SITE}/nvidia/cublas/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
     )
     assert only("CD309", sample(cudnn_8(used=False))).severity == "note"
 
