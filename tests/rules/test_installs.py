@@ -1,4 +1,4 @@
-"""What was said wrong of real installs, each kind as a case; the states were made and the fixes run with real wheels."""
+"""What was said wrong of real installs, each kind as a case; made and mended with real wheels before."""
 
 from __future__ import annotations
 
