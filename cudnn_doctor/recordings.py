@@ -34,7 +34,7 @@ def load(name: str) -> Examination:
         "cudnn-doctor/snapshot/1": SnapshotFile,
     }
     try:
-        data = _utf8(data)
+        data = utf8(data)
         schema = decode(data, _Head).schema
         if schema not in kinds:
             raise UsageError(f"{name} has schema {schema!r}; this version reads {', '.join(kinds)}.")
@@ -44,7 +44,7 @@ def load(name: str) -> Examination:
     return Examination(snapshot=document.snapshot, scenarios=document.scenarios, replayed=name)
 
 
-def _utf8(data: bytes) -> bytes:
+def utf8(data: bytes) -> bytes:
     """Without the mark that editors of Windows put in front; the `>` of its PowerShell writes UTF-16."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16").encode()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 DOCUMENTS = {
+    "fleet-1": "model.fleet:Fleet",
     "report-1": "model.report:Report",
     "snapshot-1": "model.report:SnapshotFile",
     "reproduction-1": "model.reproduction:Reproduction",
