@@ -23,7 +23,8 @@ Quorum = Annotated[
     str, typer.Option(metavar="N|N%", help="Nodes that must answer, or exit 2, whatever the others say; default all.")
 ]
 FailOn = Annotated[
-    Literal["problem", "difference"], typer.Option("--fail-on", help="What makes exit 1: a bad node, or one that differs too.")
+    Literal["problem", "difference"],
+    typer.Option("--fail-on", help="What makes exit 1: a bad node, or one that differs too."),
 ]
 Expect = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Compare with this report; without it with the majority.")

@@ -17,6 +17,7 @@ from cudnn_doctor.model import facts as f
 from cudnn_doctor.model.base import Absent, Fact, Known
 
 JOINT = ": "
+NODE = "<node>"  # stands for the name of the node that wrote a report
 
 
 class Canonical(NamedTuple):

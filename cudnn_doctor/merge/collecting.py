@@ -78,15 +78,7 @@ class Collector:
 
     def add(self, arrival: Arrival) -> Row:
         """Takes what came for one node."""
-        mark = sha256(arrival.data).digest()
-        if arrival.state is not None:
-            row = Row(arrival.node, arrival.state, arrival.reason, arrival.source, mark)
-        else:
-            try:
-                parsed = parse(arrival.data, arrival.node, self._seen, self._judge)
-                row = self._row(parsed, arrival, mark)
-            except NotAReportError as e:
-                row = Row(arrival.node, "unreadable", str(e), arrival.source, mark)
+        row = self._row(arrival)
         self.rows.append(row)
         return row
 
@@ -104,13 +96,27 @@ class Collector:
         plain = tuple(self._key(place, content) for place, content in enumerate(sections))
         return plain, tuple(-1 if c.nameless is None else self._store(c.nameless) for c in sections)
 
-    def _row(self, parsed: Parsed, arrival: Arrival, mark: bytes) -> Row:
+    def _row(self, arrival: Arrival) -> Row:
+        if arrival.state is not None:
+            return Row(arrival.node, arrival.state, arrival.reason, arrival.source, b"")
+        try:
+            parsed = parse(arrival.data, arrival.node, self._seen, self._judge)
+        except NotAReportError as e:
+            return Row(arrival.node, "unreadable", str(e), arrival.source, sha256(arrival.data).digest())
         plain, nameless = self._contents(parsed.sections)
         return Row(
-            node=parsed.node, state=parsed.verdict, reason=parsed.reason, source=arrival.source, mark=mark,
-            taken_at=parsed.taken_at, tool=parsed.version, cards=parsed.cards, plain=plain, nameless=nameless,
+            node=parsed.node,
+            state=parsed.verdict,
+            reason=parsed.reason,
+            source=arrival.source,
+            mark=parsed.mark,
+            taken_at=parsed.taken_at,
+            tool=parsed.version,
+            cards=parsed.cards,
+            plain=plain,
+            nameless=nameless,
             problems=tuple(self._problems(parsed)),
-        )  # fmt: skip
+        )
 
     def _problems(self, parsed: Parsed) -> Iterable[tuple[int, str, bool]]:
         for found in parsed.findings:

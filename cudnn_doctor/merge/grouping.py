@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from cudnn_doctor.merge.canonical import JOINT, Canonical
+from cudnn_doctor.merge.canonical import JOINT, NODE, Canonical
 from cudnn_doctor.merge.nodeset import fold, natural
 from cudnn_doctor.model.fleet import Difference, Group, Section
 
@@ -39,6 +39,8 @@ def compare(
     if not groups:
         return Section(name=name, title=title, state="not-compared", not_compared=left_out), {}
     reference, at = _reference(groups, content, expected, len(compared))
+    if reference is not None and at >= 0:
+        groups = _reconciled(groups, content, reference, at)
     ordered = sorted(groups, key=lambda g: (g.key != at, -len(g.nodes), natural(g.nodes[0])))
     differing = _varying(ordered, content) if reference is None else frozenset()
     made: list[Group] = []
@@ -70,13 +72,14 @@ def _shown(group: _Group, role: Role, found: list[Difference]) -> Group:
 
 
 def _grouped(places: Iterable[Place]) -> list[_Group]:
-    """By content. A node that is alone with what it has is looked at without its own name, which on a fleet is a
-    difference of every node; where several share the plain text, that name is just a word."""
+    """By content, without the node's own name where more nodes are alike then: a path with that name in it differs on
+    every node. Where the plain text is shared by more, the name is just a word in it."""
     places = list(places)
-    shared = Counter(p.plain for p in places)
+    plain = Counter(p.plain for p in places)
+    nameless = Counter(p.nameless for p in places if p.nameless >= 0)
     groups: dict[int, list[str]] = {}
     for p in places:
-        key = p.nameless if p.nameless >= 0 and shared[p.plain] == 1 else p.plain
+        key = p.nameless if nameless[p.nameless] > plain[p.plain] else p.plain
         groups.setdefault(key, []).append(p.node)
     return [_Group(key, nodes) for key, nodes in groups.items()]
 
@@ -109,6 +112,29 @@ def _reference(
     if 2 * len(largest.nodes) > compared:
         return content(largest.key), largest.key
     return None, -1
+
+
+def _reconciled(
+    groups: list[_Group], content: Callable[[int], Canonical], reference: Canonical, at: int
+) -> list[_Group]:
+    """Takes a node to the reference that differs only because its own name is also a word that all nodes have: on a
+    node called `opt` the folder /opt/cuda became /<node>/cuda."""
+    home = next(g for g in groups if g.key == at)
+    kept = [home]
+    for group in groups:
+        if group is home:
+            continue
+        node = group.nodes[0]
+        found = differences(content(group.key), reference) if len(group.nodes) == 1 else iter(())
+        if len(group.nodes) == 1 and all(_named(d.value, node) == _named(d.expected, node) for d in found):
+            home.nodes[:] = sorted((*home.nodes, node), key=natural)
+        else:
+            kept.append(group)
+    return kept
+
+
+def _named(text: str, node: str) -> str:
+    return text.replace(NODE, node)
 
 
 def differences(one: Canonical, reference: Canonical) -> Iterator[Difference]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ _PLAIN = re.compile(r"[\w.+:-]+(?:\[[\d,-]+\][\w.+:-]*)*")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
+@lru_cache(maxsize=MOST)
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key in which n2 comes before n10."""
     return tuple((0, int(part), part) if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name))
@@ -24,7 +26,11 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 def fold(names: Iterable[str]) -> str:
     """The names, each once, as one expression."""
-    unique = sorted(set(names), key=natural)
+    return _folded(tuple(sorted(set(names), key=natural)))
+
+
+@lru_cache(maxsize=64)  # of one picture most sections have the same nodes
+def _folded(unique: tuple[str, ...]) -> str:
     clustershell = _clustershell()
     if clustershell and all(_PLAIN.fullmatch(n) and "[" not in n for n in unique):
         return str(clustershell.NodeSet.fromlist(unique, resolver=clustershell.RESOLVER_NOGROUP))
@@ -65,10 +71,22 @@ def expand(expression: str) -> tuple[str, ...]:
     """
     clustershell = _clustershell()
     try:
+        _bounded(expression)
         names = _by_clustershell(clustershell, expression) if clustershell else list(_expanded(expression))
     except ValueError as e:
         raise UsageError(f"{expression!r} is not a set of nodes such as n[1-3,5]: {e}.") from e
     return tuple(sorted(dict.fromkeys(names), key=natural))
+
+
+def _bounded(expression: str) -> None:
+    """Refuses ranges that would fill the memory: ClusterShell makes each of their numbers before it counts them."""
+    for word in re.findall(r"(?:[^\s,\[\]]*\[[^\]]*\]?)+", expression):
+        total = 1
+        for inner in re.findall(r"\[([^\]]*)", word):
+            ranges = (_RANGE.match(item.strip()) for item in inner.split(","))
+            total *= max(1, sum(abs(int(r[2] or r[1]) - int(r[1])) + 1 for r in ranges if r))
+        if total > MOST:
+            raise ValueError(f"{word} stands for more than {MOST} nodes")
 
 
 def _by_clustershell(clustershell: Any, expression: str) -> list[str]:
@@ -76,8 +94,6 @@ def _by_clustershell(clustershell: Any, expression: str) -> list[str]:
         nodes = clustershell.NodeSet(expression)
     except clustershell.NodeSetException as e:
         raise ValueError(str(e)) from e
-    if len(nodes) > MOST:
-        raise ValueError(f"it stands for {len(nodes)} nodes, more than {MOST}")
     return list(map(str, nodes))
 
 
@@ -88,11 +104,6 @@ def _expanded(expression: str) -> Iterator[str]:
         if not _PLAIN.fullmatch(part):
             raise ValueError(f"{part!r} has an open bracket or a character that no name has")
         pieces = [list(_numbers(p[1:-1])) if p.startswith("[") else [p] for p in re.split(r"(\[[^\]]*\])", part)]
-        total = 1
-        for piece in pieces:
-            total *= len(piece)
-        if total > MOST:
-            raise ValueError(f"{part} stands for {total} nodes, more than {MOST}")
         yield from map("".join, product(*pieces))
 
 
@@ -102,8 +113,8 @@ def _numbers(inner: str) -> Iterator[str]:
         if not bounds:
             raise ValueError(f"[{inner}] is not a list of numbers and ranges")
         first, last = int(bounds[1]), int(bounds[2] or bounds[1])
-        if last < first or last - first >= MOST:
-            raise ValueError(f"{item} is empty or has more than {MOST} numbers")
+        if last < first:
+            raise ValueError(f"{item} is empty")
         yield from (f"{n:0{len(bounds[1])}}" for n in range(first, last + 1))
 
 

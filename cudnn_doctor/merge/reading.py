@@ -12,11 +12,12 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 from cudnn_doctor.merge.collecting import Arrival
-from cudnn_doctor.merge.streams import LARGEST, documents
+from cudnn_doctor.merge.streams import LARGEST, documents, is_one
 from cudnn_doctor.model.errors import UsageError
 
 REPORTS = (".json", ".jsonl", ".ndjson")
@@ -79,31 +80,34 @@ def _stem(name: str) -> str:
 
 
 def _file(path: Path, node: str) -> Iterator[Arrival]:
-    def unreadable(reason: str) -> Arrival:
-        return Arrival(node, str(path), state="unreadable", reason=reason)
-
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-            yield unreadable("it is no file")
-            return
         with path.open("rb") as file:
-            yield from _contents(file, path, node, regular=stat.S_ISREG(mode))
-    except UsageError:
-        raise
+            about = os.fstat(file.fileno())
+            if stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST and not path.name.lower().endswith(ARCHIVES):
+                yield from _documents(file.read(), str(path), node)
+            elif stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode):
+                yield from _contents(file, path, node)
+            else:
+                yield Arrival(node, str(path), state="unreadable", reason="it is no file")
     except OSError as e:
-        yield unreadable(f"it cannot be read: {e.strerror or e}")
+        yield Arrival(node, str(path), state="unreadable", reason=f"it cannot be read: {e.strerror or e}")
 
 
-def _contents(file: IO[bytes], path: Path, node: str, *, regular: bool) -> Iterator[Arrival]:
+def _contents(file: IO[bytes], path: Path, node: str) -> Iterator[Arrival]:
     name = path.name.lower()
-    start = file.peek(8)[:8] if regular and hasattr(file, "peek") else b""
-    if start.startswith(b"PK") and regular:
+    if name.endswith(".zip"):
         yield from _zip(file, str(path), node)
-    elif name.endswith(ARCHIVES[1:]):
+    elif name.endswith(ARCHIVES):
         yield from _tar(file, str(path))
     else:
         yield from documents(file, str(path), node)
+
+
+def _documents(data: bytes, source: str, node: str) -> Iterator[Arrival]:
+    if is_one(data):
+        yield Arrival(node, source, data)
+    else:
+        yield from documents(BytesIO(data), source, node)
 
 
 def _zip(file: IO[bytes], source: str, node: str) -> Iterator[Arrival]:
@@ -158,6 +162,4 @@ def _member(opened: Any, size: int, source: str, node: str) -> Iterator[Arrival]
     except Exception as e:  # damaged, encrypted, an unknown method: zipfile and tarfile raise many kinds
         yield Arrival(node, source, state="unreadable", reason=f"it cannot be unpacked: {str(e)[:200]}")
         return
-    import io
-
-    yield from documents(io.BytesIO(data), source, node)
+    yield from _documents(data, source, node)

@@ -34,6 +34,11 @@ def documents(stream: IO[bytes], source: str, node: str = "") -> Iterator[Arriva
     yield Arrival(node, source, heading)
 
 
+def is_one(data: bytes) -> bool:
+    """Whether a file holds one JSON document as this tool writes it, so that its lines need not be looked at."""
+    return data.startswith(b"{\n") and data.endswith(b"\n}\n") and data.find(b"\n}\n") == len(data) - 3
+
+
 def _lines(first: bytes, stream: IO[bytes]) -> Iterator[bytes]:
     yield first
     while line := stream.readline(LINE):

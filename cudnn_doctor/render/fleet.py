@@ -24,7 +24,9 @@ _DOCUMENTS: dict[str, str] = {
 }
 
 
-def render_fleet(fleet: Fleet, fmt: FleetFormat, *, width: int = 80, color: bool = False, encoding: str = "utf-8") -> str:
+def render_fleet(
+    fleet: Fleet, fmt: FleetFormat, *, width: int = 80, color: bool = False, encoding: str = "utf-8"
+) -> str:
     """The picture in the form `fmt`; the other options matter to text alone."""
     if fmt == "text":
         return finish(FleetLayout(width, encoding).fleet(fleet), color=color, encoding=encoding)
@@ -46,9 +48,9 @@ class FleetLayout(Layout):
         yield from ((), (("bold", f"Nodes ({len(fleet.nodes)})"),))
         for lot in f.lots(fleet):
             words = f"{lot.standing.words}: {lot.standing.reason}" if lot.standing.reason else lot.standing.words
-            number = f" ({lot.count})" if lot.count > 1 else ""
-            first = (self.sign(lot.standing.state), ("", " "))
-            yield from self.block(one_line(f"{lot.nodes}{number}  {words}"), first=first)
+            number = f" ({lot.number})" if lot.number > 1 else ""
+            first: Line = (self.sign(lot.standing.state), ("", " "))
+            yield from self.block(one_line(f"{lot.nodes}{number}: {words}"), first=first)
         for section in f.apart(fleet):
             yield ()
             yield from self._section(section)

@@ -27,7 +27,7 @@ def _markdown(fleet: Fleet) -> Iterator[str]:
         f"exit code {fleet.exit_code}"
     )
     rows = (
-        (md.code(lot.nodes), str(lot.count), f"{EMOJI[lot.standing.state]} {md.text(lot.standing.words)}",
+        (md.code(lot.nodes), str(lot.number), f"{EMOJI[lot.standing.state]} {md.text(lot.standing.words)}",
          md.text(lot.standing.reason))
         for lot in f.lots(fleet)
     )  # fmt: skip
@@ -123,7 +123,7 @@ def _metrics(fleet: Fleet) -> Iterator[str]:
     yield f"cudnn_doctor_fleet_nodes_needed {fleet.quorum}"
     yield from _head("cudnn_doctor_node_up", "1 where a node answered and is well, else 0.")
     for node in fleet.nodes:
-        yield f"cudnn_doctor_node_up{_labels(node=node.name, state=node.state)} {int(node.state == 'ok')}"
+        yield f"cudnn_doctor_node_up{_labels(node=node.name)} {int(node.state == 'ok')}"
     yield from _head("cudnn_doctor_node_differs", "1 for each section in which a node is not as the reference.")
     for node in fleet.nodes:
         for section, group in zip(fleet.sections, node.groups, strict=False):

@@ -36,7 +36,7 @@ class Lot(NamedTuple):
     """Nodes that stand alike."""
 
     nodes: str  # folded
-    count: int
+    number: int
     standing: Standing
 
 
@@ -95,7 +95,10 @@ def differences(group: Group) -> Iterable[tuple[str, str]]:
         yield d.leaf, f"{d.value}, not {d.expected}" if d.expected else d.value
     more = len(group.differences) - MOST_DIFFERENCES + group.more
     if more > 0:
-        yield f"{more} more", "the JSON form lists them" if not group.more else f"the JSON form lists the first {len(group.differences)}"
+        yield (
+            f"{more} more",
+            "the JSON form lists them" if not group.more else f"the JSON form lists the first {len(group.differences)}",
+        )
 
 
 def who(group: Group) -> str:
@@ -122,9 +125,9 @@ def on(problem: SharedProblem, fleet: Fleet) -> str:
     return f"on {problem.nodes} ({problem.count} of {len(fleet.nodes)} nodes)"
 
 
-def counts(fleet: Fleet) -> dict[str, int]:
+def counts(fleet: Fleet) -> dict[NodeState, int]:
     """How many nodes stand how, every state named."""
-    found: dict[str, int] = dict.fromkeys(HOW, 0)
+    found: dict[NodeState, int] = dict.fromkeys(HOW, 0)
     for node in fleet.nodes:
         found[node.state] += 1
     return found

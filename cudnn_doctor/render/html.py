@@ -9,8 +9,9 @@ from cudnn_doctor.model.base import value_or
 from cudnn_doctor.model.facts import Gpu
 from cudnn_doctor.model.report import Finding, Report
 from cudnn_doctor.render import summary
-from cudnn_doctor.render.clean import disarmed, one_line, size, time
+from cudnn_doctor.render.clean import one_line, size, time
 from cudnn_doctor.render.html_elements import Markup, join, tag
+from cudnn_doctor.render.html_page import page
 from cudnn_doctor.render.html_parts import (
     badge,
     card,
@@ -24,15 +25,12 @@ from cudnn_doctor.render.html_parts import (
     short_list,
     table,
 )  # fmt: skip
-from cudnn_doctor.render.html_style import STYLE
 from cudnn_doctor.render.picture import cudnn_picture, memory_bar
 
 if TYPE_CHECKING:
     from cudnn_doctor.model.explanation import Explanation
     from cudnn_doctor.rules.base import Rule
 
-# Nothing may be fetched, run or embedded, whatever a log managed to smuggle in.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 WORDS: dict[str, tuple[summary.State, str]] = {
     "ok": ("ok", "✓ Nothing wrong"),
     "problem": ("error", "✗ Problem"),
@@ -48,18 +46,7 @@ def render_html(report: Report, *, explanation: Explanation | None = None, rules
         rules = all_rules()
     by_code = {r.code: r for r in rules}
     title = f"{report.tool.name}: {one_line(report.reason)}"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("style", Markup(STYLE)),
-    )
-    body = tag("body", tag("main", *_sections(report, explanation, by_code)))
-    return disarmed(f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n")
+    return page(title, _sections(report, explanation, by_code))
 
 
 def _sections(report: Report, explanation: Explanation | None, rules: dict[str, Rule]) -> Iterable[Markup]:

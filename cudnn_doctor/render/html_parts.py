@@ -88,7 +88,7 @@ def card(finding: Finding, rule: Rule | None) -> Markup:
             for e in finding.evidence
         )
         parts.append(tag("div", tag("strong", "Seen"), tag("ul", *seen)))
-    parts += [_fix(f) for f in finding.fixes]
+    parts += [fix_part(f) for f in finding.fixes]
     parts.append(tag("p", f"Owner: {OWNERS[finding.owner]}.", class_="soft small"))
     if rule:
         why = join((tag("p", rule.explain), tag("p", "Source: ", rule.source, class_="small")))
@@ -96,7 +96,8 @@ def card(finding: Finding, rule: Rule | None) -> Markup:
     return tag("article", *parts, class_=f"card {state}-edge")
 
 
-def _fix(fix: Fix | LogFix) -> Markup:
+def fix_part(fix: Fix | LogFix) -> Markup:
+    """What to do, the command, and how to see that it worked."""
     parts = [tag("p", tag("strong", "Fix: "), fix.text)]
     if fix.command:
         parts.append(tag("pre", tag("code", fix.command)))
@@ -236,7 +237,7 @@ def _cause(cause: Cause) -> Markup:
     parts = [tag("h3", badge_, f" {cause.title} ", tag("code", cause.cause)), tag("p", role)]
     if lines:
         parts.append(tag("div", tag("strong", "Decisive lines"), tag("ul", *lines)))
-    parts += [_fix(f) for f in cause.fixes]
+    parts += [fix_part(f) for f in cause.fixes]
     if cause.avoid:
         parts.append(tag("p", tag("strong", "Not worth trying: "), cause.avoid))
     return tag("article", *parts, class_=f"card {state[cause.confidence]}-edge")
