@@ -72,14 +72,14 @@ def _shown(group: _Group, role: Role, found: list[Difference]) -> Group:
 
 
 def _grouped(places: Iterable[Place]) -> list[_Group]:
-    """By content, without the node's own name where more nodes are alike then: a path with that name in it differs on
+    """By content, without the node's own name unless fewer nodes are alike then: a path with that name in it differs on
     every node. Where the plain text is shared by more, the name is just a word in it."""
     places = list(places)
     plain = Counter(p.plain for p in places)
     nameless = Counter(p.nameless for p in places if p.nameless >= 0)
     groups: dict[int, list[str]] = {}
     for p in places:
-        key = p.nameless if nameless[p.nameless] > plain[p.plain] else p.plain
+        key = p.nameless if p.nameless >= 0 and nameless[p.nameless] >= plain[p.plain] else p.plain
         groups.setdefault(key, []).append(p.node)
     return [_Group(key, nodes) for key, nodes in groups.items()]
 

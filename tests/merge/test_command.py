@@ -44,7 +44,7 @@ def test_text(folder: Path) -> None:
     lines = [line.split(None, 1)[1] for line in out.splitlines() if line.startswith("[")]
     assert lines[:5] == [
         "n3: has a problem, differs in Findings: CD601 GPU 0: cudnnCreate fails",
-        "n5: unreadable: it ends early, after 38 bytes",
+        "n5: unreadable: it ends early, after 37 bytes",
         "n6: not reached: no report came for it",
         "n4: well, differs in Driver, Variables",
         "n[1-2] (2): well",
