@@ -17,7 +17,9 @@ RECORDER = Path("cudnn_doctor", "recorder", "recorder.so")
 SOURCE = Path("cudnn_doctor", "recorder", "source", "recorder.c")
 # No libc: see source/system.h. The file then runs with every glibc, and the wheel's tag may say so (manylinux_2_17).
 FLAGS = ["-std=c11", "-O2", "-fPIC", "-shared", "-ffreestanding", "-nostdlib", "-fno-builtin", "-fno-stack-protector"]
-FLAGS += ["-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--no-undefined"]
+FLAGS += ["-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--no-undefined"]
+# Little to map and to relocate: every child of the program loads it.
+FLAGS += ["-fno-tree-switch-conversion", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--build-id=none"]
 MACHINES = {"x86_64": [], "aarch64": ["-mno-outline-atomics"]}  # which would call into libgcc
 
 

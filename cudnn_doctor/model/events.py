@@ -12,7 +12,9 @@ from typing import Literal, Union
 from cudnn_doctor.model.base import Base
 
 Library = Literal["cuda", "cudart", "cudnn", "cublas"]
-PythonUnknown = Literal["", "no python", "not a python thread", "version not known", "not readable", "not taken"]
+PythonUnknown = Literal[
+    "", "no python", "not a python thread", "version not known", "not readable", "not taken", "no python frame"
+]
 
 
 class PythonFrame(Base, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ WHY: tuple[events.PythonUnknown, ...] = (
     "version not known",
     "not readable",
     "not taken",
+    "no python frame",
 )
 CREATED: dict[int, Literal["primary", "created", "green"]] = {1: "primary", 2: "created", 3: "green"}
 ENDED: dict[int, Literal["green-destroyed", "destroyed", "reset", "released"]] = {

@@ -37,7 +37,7 @@ static Any by_driver(const char *name) {
     int before = errno; /* the stub asks dlopen */
     snprintf(base, sizeof base, "%s", name);
     if (strstr(base, "_v2")) *strstr(base, "_v2") = 0;
-    ((int (*)())dlsym(cuda, "cuGetProcAddress_v2"))(base, &found, 12000, 0ull, NULL);
+    ((int (*)())dlsym(cuda, "cuGetProcAddress_v2"))(base, &found, 13000, 0ull, NULL);
     errno = before;
     return found;
 }

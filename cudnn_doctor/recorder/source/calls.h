@@ -9,7 +9,7 @@
 
 typedef int (*real6)(word, word, word, word, word, word);
 
-struct function { const char *name; int stream, flags; };
+struct function { char name[48]; int stream, flags; }; /* no pointer, no relocation */
 /* One function of one library: two copies of libcudnn in a process have a target each, and so have the variants of a driver
  * function (cuStreamSynchronize and its _ptsz). */
 struct target { word real; const struct function *function; int module, closed; };
@@ -32,7 +32,7 @@ static struct target targets[FUNCTIONS][COPIES];
 
 enum question { CURRENT, STREAM_CONTEXT, MEMORY, DEVICE, PRIMARY_STATE, OF_GREEN, QUESTIONS };
 static int ask(enum question question, void *a, void *b, void *c) { /* -1: the driver has no such function */
-    static const char *const names[] = {"cuCtxGetCurrent", "cuStreamGetCtx", "cuMemGetInfo_v2", "cuCtxGetDevice", "cuDevicePrimaryCtxGetState", "cuCtxFromGreenCtx"};
+    static const char names[][32] = {"cuCtxGetCurrent", "cuStreamGetCtx", "cuMemGetInfo_v2", "cuCtxGetDevice", "cuDevicePrimaryCtxGetState", "cuCtxFromGreenCtx"};
     static word found[QUESTIONS];
     word function = __atomic_load_n(&found[question], __ATOMIC_RELAXED);
     if (!function) __atomic_store_n(&found[question], function = symbol_of(CUDA, names[question]), __ATOMIC_RELAXED);
@@ -109,7 +109,8 @@ static __attribute__((noinline, cold)) void failed(const struct target *t, int s
     event->field[8] = ended(find_object(STREAM, stream));
     event->field[9] = allocation ? arguments[1] : UNKNOWN;
     event->field[10] = event->field[11] = UNKNOWN;
-    if (allocation) ask(MEMORY, &event->field[10], &event->field[11], NULL);
+    uint64_t memory[2];
+    if (allocation && !ask(MEMORY, &memory[0], &memory[1], NULL)) event->field[10] = memory[0], event->field[11] = memory[1];
     uint64_t sequence = finish(event);
     if (failure && !before) {
         failure->sequence = sequence;
@@ -259,24 +260,31 @@ static struct object *add_handle(word handle, word context) {
     if (object) object->context = context, object->tid = thread_id(), object->ends = endings;
     return object;
 }
+static void handle_created(struct target *t, struct place place, word handle) {
+    /* cudnnCreate may be what makes a context current: ask after the call, else it took the primary one */
+    word context = current_context();
+    if (!context) context = address_of(primary_context(-1));
+    struct event *event = event_of(HANDLE_CREATED, 0, t, 0, place);
+    event->field[0] = handle;
+    event->field[2] = context;
+    struct object *object = add_handle(handle, context);
+    uint64_t sequence = finish(event);
+    if (object) object->created = sequence;
+}
 static int call_cudnnCreate(struct target *t, struct place place, A6) {
     int status = REAL(t, V6);
     if (status) failed(t, status, place, (word[]){V6});
-    else if (a) {
-        /* cudnnCreate may be what makes a context current: ask after the call, else it took the primary one */
-        word context = current_context();
-        if (!context) context = address_of(primary_context(-1));
-        struct event *event = event_of(HANDLE_CREATED, 0, t, 0, place);
-        event->field[0] = *(word *)a;
-        event->field[2] = context;
-        struct object *object = add_handle(*(word *)a, context);
-        uint64_t sequence = finish(event);
-        if (object) object->created = sequence;
-    }
+    else if (a) handle_created(t, place, *(word *)a);
     return status;
 }
 #define call_cublasCreate call_cudnnCreate
-#define call_cublasLtCreate call_cudnnCreate
+/* cuBLASLt gives the one handle of a context again and again: once is enough. */
+static int call_cublasLtCreate(struct target *t, struct place place, A6) {
+    int status = REAL(t, V6);
+    if (status) failed(t, status, place, (word[]){V6});
+    else if (a && (!find_object(HANDLE, *(word *)a) || ended(find_object(HANDLE, *(word *)a)))) handle_created(t, place, *(word *)a);
+    return status;
+}
 static int call_cudnnDestroy(struct target *t, struct place place, A6) { return end_one(t, place, HANDLE_ENDED, HANDLE, V6); }
 #define call_cublasDestroy call_cudnnDestroy
 #define call_cublasLtDestroy call_cudnnDestroy

@@ -27,7 +27,8 @@ enum { ALLOCATES = 1 /* the second argument is a size in bytes */, BY_HANDLE = 2
     P(cuEventCreate, -1, 0) P(cuEventRecord, 1, 0) P(cuEventRecordWithFlags, 1, 0) P(cuEventSynchronize, -1, 0) P(cuEventQuery, -1, 0) \
     P(cuEventElapsedTime, -1, 0) P(cuEventDestroy, -1, 0) P(cuStreamSynchronize, 0, 0) P(cuStreamQuery, 0, 0) P(cuStreamWaitEvent, 0, 0) \
     P(cuStreamBeginCapture, 0, 0) P(cuStreamEndCapture, 0, 0) P(cuLaunchHostFunc, 0, 0) \
-    P(cudaSetDevice, -1, 0) P(cudaDeviceSynchronize, -1, 0) P(cudaStreamSynchronize, 0, 0) P(cudaStreamQuery, 0, 0) P(cudaStreamWaitEvent, 0, 0) \
+    P(cudaGetDevice, -1, 0) P(cudaGetDeviceCount, -1, 0) P(cudaGetLastError, -1, 0) P(cudaPeekAtLastError, -1, 0) P(cudaStreamIsCapturing, 0, 0) \
+    P(cudaStreamCreateWithFlags, -1, 0) P(cudaStreamCreateWithPriority, -1, 0) P(cudaEventCreateWithFlags, -1, 0) P(cudaSetDevice, -1, 0) P(cudaDeviceSynchronize, -1, 0) P(cudaStreamSynchronize, 0, 0) P(cudaStreamQuery, 0, 0) P(cudaStreamWaitEvent, 0, 0) \
     P(cudaEventRecord, 1, 0) P(cudaEventSynchronize, -1, 0) P(cudaEventQuery, -1, 0) P(cudaLaunchKernelExC, -1, 0) P(cudaGraphLaunch, 1, 0) \
     P(cudaMalloc, -1, ALLOCATES) P(cudaMallocManaged, -1, ALLOCATES) P(cudaMallocHost, -1, ALLOCATES) P(cudaHostAlloc, -1, ALLOCATES) \
     P(cudaMallocAsync, 2, ALLOCATES) P(cudaMallocFromPoolAsync, 3, ALLOCATES) P(cudaFree, -1, 0) P(cudaFreeAsync, 1, 0) P(cudaMemcpy, -1, 0) \

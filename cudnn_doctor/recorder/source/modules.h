@@ -19,7 +19,7 @@ static unsigned module_count;
 
 /* By the file's name: "libcudnn.so.9", "libcudnn_graph.so.9", "libcudart-d0da41ae.so.11.0" (a copy that auditwheel renamed). */
 static enum group group_of(const char *path) {
-    static const struct { const char *start; enum group group; } known[] = {
+    static const struct { char start[12]; enum group group; } known[] = {
         {"libcuda.so", CUDA}, {"libcuda-", CUDA}, {"libcudart", CUDART}, {"libcudnn", CUDNN}, {"libcublas", CUBLAS}};
     const char *name = path;
     for (const char *c = path; *c; c++) if (*c == '/') name = c + 1;

@@ -14,7 +14,7 @@
 #define PYTHON_H
 #include "modules.h"
 
-enum why { KNOWN, NO_PYTHON, NOT_A_PYTHON_THREAD, OTHER_VERSION, NOT_READABLE, NOT_TAKEN };
+enum why { KNOWN, NO_PYTHON, NOT_A_PYTHON_THREAD, OTHER_VERSION, NOT_READABLE, NOT_TAKEN, NO_FRAME };
 enum { FRAMES_READ = 100, CODE_SIZE = 208 };
 
 struct layout { /* of one minor version */
@@ -168,8 +168,10 @@ static void take_python(struct event *event) {
     word state = (word)((void *(*)(void))python.state)();
     if (!state) return;
     event->why = NOT_READABLE;
-    word frame = read_word(state + l->from_state);
-    if (l->minor > NO_LINK && l->minor <= LINKED_UNTIL) frame = read_word(frame + l->from_link);
+    word frame = 0;
+    if (!read_memory(state + l->from_state, &frame, sizeof frame)) return;
+    if (l->minor > NO_LINK && l->minor <= LINKED_UNTIL && !read_memory(frame + l->from_link, &frame, sizeof frame)) return;
+    if (!frame) event->why = NO_FRAME; /* a thread of a framework that Python has met before, or Python's own end */
     char *to = event->text;
     const char *end = event->text + sizeof event->text - 24;
     for (int depth = 0; frame && depth < FRAMES_READ; depth++) {

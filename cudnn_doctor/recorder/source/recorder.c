@@ -46,10 +46,19 @@ FOLLOWED(ALL_S)
 PLAIN(ALL_P)
 WIDE(ALL_W)
 
-#define ADDRESSES_S(name) {(word)name##_0, (word)name##_1, (word)name##_2, (word)name##_3},
-#define ADDRESSES_P(name, stream, flags) ADDRESSES_S(name)
-#define ADDRESSES_W(words, name, stream, flags) ADDRESSES_S(name)
-static const word wrappers[FUNCTIONS][COPIES] = {FOLLOWED(ADDRESSES_S) PLAIN(ADDRESSES_P) WIDE(ADDRESSES_W)};
+/* A switch, not a table: each address in a table is a relocation, which every short child would pay for. */
+#define CASE(n, name) case F_##name * COPIES + n: return (word)name##_##n;
+#define CASES_S(name) COPIES_OF(CASE, name)
+#define CASES_P(name, stream, flags) COPIES_OF(CASE, name)
+#define CASES_W(words, name, stream, flags) COPIES_OF(CASE, name)
+static word wrapper(unsigned f, unsigned n) {
+    switch (f * COPIES + n) {
+        FOLLOWED(CASES_S)
+        PLAIN(CASES_P)
+        WIDE(CASES_W)
+    }
+    return 0;
+}
 
 /* "cuCtxCreate_v4", "cuStreamSynchronize_ptsz" and what cuGetProcAddress calls by the base name are one function here. */
 static int is_function(const char *symbol, const char *name) {
@@ -63,10 +72,8 @@ static word follow(const char *name, word real, int module) {
     if (!real || name[0] != 'c' || name[1] != 'u') return real;
     for (unsigned f = 0; f < FUNCTIONS; f++) {
         if (!is_function(name, functions[f].name)) continue;
-        for (unsigned n = 0; n < COPIES; n++) if (targets[f][n].real == real && !targets[f][n].closed) return wrappers[f][n];
-        for (unsigned n = 0; n < COPIES; n++) {
-            if (real == wrappers[f][n]) return real; /* asked through one of ours already */
-        }
+        for (unsigned n = 0; n < COPIES; n++) if (targets[f][n].real == real && !targets[f][n].closed) return wrapper(f, n);
+        for (unsigned n = 0; n < COPIES; n++) if (real == wrapper(f, n)) return real; /* asked through one of ours already */
         for (unsigned n = 0; n < COPIES; n++) {
             struct target *t = &targets[f][n];
             word free = 0;
@@ -75,7 +82,7 @@ static word follow(const char *name, word real, int module) {
             t->function = &functions[f];
             t->module = module;
             t->closed = 0;
-            return wrappers[f][n];
+            return wrapper(f, n);
         }
         return real; /* more copies than we have places for */
     }
