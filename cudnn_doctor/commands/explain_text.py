@@ -33,11 +33,12 @@ def answer(
     Raises:
         ValueError: a code that nobody knows, or a source that cannot be read.
     """
-    if len(what) == 1 and what[0] != "-" and not os.path.lexists(what[0]):
+    if what[0] != "-" and not any(map(os.path.lexists, what)):
         from cudnn_doctor.diagnose.codes import explain_code, is_code
 
-        if is_code(what[0]):
-            found = explain_code(what[0])
+        asked = " ".join(what)
+        if is_code(asked):
+            found = explain_code(asked)
             if form == "json":
                 from cudnn_doctor.model.base import encode
 

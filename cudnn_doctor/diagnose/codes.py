@@ -1,7 +1,8 @@
-"""`explain 7`, `explain 2007`, `explain CUDNN_STATUS_MAPPING_ERROR`, `explain CD612`: what one code means.
+"""`explain 7`, `explain cudaErrorIllegalAddress`, `explain Xid 31`, `explain exit code 137`, `explain CD612`: what one
+code means.
 
-All of it is data: numbers and names in knowledge/status.yaml, causes in causes.yaml, code in samples.yaml, the measured
-evidence in the expectations of scenarios/*.py.
+All of it is data: numbers and names in knowledge/status.yaml and in the tables of knowledge/code_tables.py, causes in
+causes.yaml, code in samples.yaml, the measured evidence in the expectations of scenarios/*.py.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+from cudnn_doctor.diagnose.code_forms import Asked, read, same_name
+from cudnn_doctor.knowledge import code_tables as tables
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.knowledge.status import (
     CudaError,
     CudnnStatus,
     cuda_error,
     cuda_error_named,
+    cuda_errors,
     cudnn_statuses,
     cudnn_statuses_named,
+    names,
     sources,
 )
 from cudnn_doctor.model.base import Base
@@ -34,6 +39,7 @@ class Meaning(Base, frozen=True, kw_only=True):
     name: str
     text: str
     details: tuple[str, ...] = ()  # "since 9.5.0", "category: bad parameter", "sticky: yes"
+    do: str = ""  # the first thing to do
     source: str = ""
 
 
@@ -80,8 +86,11 @@ class UnknownCodeError(ValueError):
 
 
 def is_code(text: str) -> bool:
-    """Whether `text` has the form of a code and is not the name of a file."""
-    return bool(re.fullmatch(r"\d{1,4}|(?:CUDNN_STATUS|CUDA_ERROR)_\w+|cudaError\w+|CD\d{3}", text, re.IGNORECASE))
+    """Whether `text` has the form of a code. A piece of a name counts when some table has it."""
+    if re.fullmatch(r"CD\d{3}", text.strip(), re.IGNORECASE):
+        return True
+    asked = read(text)
+    return asked is not None and (not asked.partial or any(_look_up(asked)))
 
 
 def explain_code(text: str) -> CodeExplanation:
@@ -90,33 +99,94 @@ def explain_code(text: str) -> CodeExplanation:
     Raises:
         UnknownCodeError: nothing is.
     """
-    asked = text.strip()
-    if re.fullmatch(r"CD\d{3}", asked, re.IGNORECASE):
-        return _finding(asked.upper())
-    statuses, errors = _look_up(asked)
-    if not statuses and not errors:
-        raise UnknownCodeError(
-            f"{asked!r} is no status of cuDNN (0 to 14, 1001 to 5004), no CUDA error and no code of cudnn-doctor."
-        )
-    causes = dict.fromkeys((*(c for s in statuses for c in s.causes), *(c for e in errors for c in e.causes)))
+    typed = text.strip()
+    if re.fullmatch(r"CD\d{3}", typed, re.IGNORECASE):
+        return _finding(typed.upper())
+    asked = read(typed)
+    statuses, errors, others = _look_up(asked) if asked else ((), (), ())
+    if not statuses and not errors and not others:
+        raise UnknownCodeError(_unknown(typed, asked))
+    lists = [*(s.causes for s in statuses), *(e.causes for e in errors), *(c.causes for c in others)]
+    causes = dict.fromkeys(c for found in lists for c in found)
     codes = {(8 if 8 in s.majors else 9, s.code) for s in statuses}
     stream = any(code == STREAM_MISMATCH[table] for table, code in codes)
     return CodeExplanation(
-        asked=asked,
-        meanings=(*map(_cudnn_meaning, statuses), *map(_cuda_meaning, errors)),
+        asked=typed,
+        meanings=(*map(_cudnn_meaning, statuses), *map(_cuda_meaning, errors), *map(_other_meaning, others)),
         causes=tuple(_cause(c, codes, errors) for c in causes),
-        notes=tuple(_notes(statuses, errors, stream)),
+        notes=(*_notes(statuses, errors, stream), *_which(asked, errors, others)),
         verify="cudnn-doctor reproduce --faults shows which of these give it on this machine" if stream else "",
     )
 
 
-def _look_up(asked: str) -> tuple[tuple[CudnnStatus, ...], tuple[CudaError, ...]]:
-    if asked.isdigit():
-        error = cuda_error(int(asked))
-        # 1 to 14 are asked for as cuDNN statuses; that CUDA has these numbers too is told, not explained.
-        return cudnn_statuses(int(asked)), (error,) if error and not cudnn_statuses(int(asked)) else ()
-    error = cuda_error_named(asked)
-    return (() if error else cudnn_statuses_named(asked)), (error,) if error else ()
+def _unknown(typed: str, asked: Asked | None) -> str:
+    if asked and asked.number is not None and asked.number < 0:
+        return f"{typed!r}: CUDA and cuDNN give no negative numbers, and no signal has that number."
+    if asked and asked.number is not None:
+        return f"{typed!r} is no number of cuDNN (0 to 14, 1001 to 5004), CUDA or its libraries, and no exit code."
+    return f"{typed!r} is no name of cuDNN, CUDA or its libraries.{near(typed)}"
+
+
+def near(name: str) -> str:
+    """ " Nearest: cudaErrorIllegalAddress." or nothing."""
+    from difflib import get_close_matches
+
+    known = {c.name.lower(): c.name for c in tables.codes()} | {n.lower(): n for n in names()}
+    found = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    return f" Nearest: {known[found[0]]}." if found else ""
+
+
+Found = tuple[tuple[CudnnStatus, ...], tuple[CudaError, ...], tuple[tables.Code, ...]]
+
+
+def _look_up(asked: Asked) -> Found:
+    if asked.number is None:
+        return _named(asked.name)
+    number, where = asked.number, asked.tables
+    if number < 0:
+        return (), (), _in(-number, ("signal",)) if not where or "exit" in where else ()
+    if where and where != ("cuda",):
+        return (cudnn_statuses(number) if where == ("cudnn",) else ()), (), _in(number, where)
+    error = cuda_error(number)
+    both = () if where else cudnn_statuses(number)
+    if both:  # asked for as a cuDNN status; that other libraries have these numbers too is told, not explained
+        return both, (), ()
+    wanted = ("cuda-runtime-10", *(() if error else ("cuda-runtime",)), *(() if where else ("exit",)))
+    return (), (error,) if error else (), _in(number, wanted)
+
+
+def _in(number: int, families: tuple[str, ...]) -> tuple[tables.Code, ...]:
+    return tuple(c for c in tables.codes() if c.code == number and c.family in families)
+
+
+def _named(name: str) -> Found:
+    error = cuda_error_named(name)
+    statuses = () if error else cudnn_statuses_named(name)
+    full = re.match(r"(?i)cuda|cublas|cu[a-z]+_|nvml_|nccl|sig", name) is not None
+    if error is None and not full and not statuses:
+        error = next((e for e in cuda_errors() if same_name(name, e.name)), None)
+    others = tuple(c for c in tables.codes() if c.family != "exit" and same_name(name, c.name))
+    if statuses and others and not full:
+        others = ()
+    runtime = next((c for c in others if c.family == "cuda-runtime"), None)
+    if error is None and runtime is not None:
+        error = cuda_error(runtime.code)  # the driver has the same number, and says more of it
+    return statuses, (error,) if error else (), others
+
+
+def _which(asked: Asked | None, errors: Sequence[CudaError], others: Sequence[tables.Code]) -> Iterable[str]:
+    """Asks which CUDA, where a number means two things; tells what else a small number may be."""
+    if asked is None or asked.number is None:
+        return
+    old = next((c for c in others if c.family == "cuda-runtime-10"), None)
+    new = errors[0].name if errors else next((c.name for c in others if c.family == "cuda-runtime"), "")
+    if old and new and old.name != new:
+        yield f"The runtime renumbered with CUDA 10.1: up to 10.0 {asked.number} is {old.name}, since then {new}."
+        yield "Which CUDA does the program use? pip list or ldd tells."
+    elif asked.number < 0:
+        yield f"{asked.number} is how Python's subprocess gives a signal; CUDA and cuDNN have no negative numbers."
+    elif old and not new:
+        yield f"CUDA 10.1 and newer have no {asked.number}: it comes from a program built with CUDA 10.0 or older."
 
 
 def _cudnn_meaning(status: CudnnStatus) -> Meaning:
@@ -141,10 +211,15 @@ def _cuda_meaning(error: CudaError) -> Meaning:
         of="CUDA",
         code=str(error.code),
         name=error.name,
-        text=error.meaning,
+        text=error.meaning or tables.meaning_of(error.name)["text"],
         details=tuple(details),
+        do=tables.meaning_of(error.name).get("do", ""),
         source=sources()["cuda"],
     )
+
+
+def _other_meaning(code: tables.Code) -> Meaning:
+    return Meaning(of=code.of, code=str(code.code), name=code.name, text=code.text, do=code.do, source=code.source)
 
 
 def _notes(statuses: Sequence[CudnnStatus], errors: Sequence[CudaError], stream: bool) -> Iterable[str]:
@@ -165,7 +240,9 @@ def _notes(statuses: Sequence[CudnnStatus], errors: Sequence[CudaError], stream:
     if len({s.code for s in statuses}) == 1 and statuses and statuses[0].code < 16:
         other = cuda_error(statuses[0].code)
         if other and other.code:
-            yield f"As a CUDA error the number {other.code} is {other.name}, which is something else."
+            old = next(iter(_in(other.code, ("cuda-runtime-10",))), None)
+            before = f", up to CUDA 10.0 {old.name}" if old else ""
+            yield f"As a CUDA error the number {other.code} is {other.name}{before}: something else."
     for error in errors:
         if error.process_dead:
             yield f"After {error.code} nothing works in that context any more; cuDNN's next status is only its echo."

@@ -76,6 +76,16 @@ def cuda_error_named(name: str) -> CudaError | None:
     return next((e for e in _cuda().values() if e.name.lower() == name.lower()), None)
 
 
+def cuda_errors() -> tuple[CudaError, ...]:
+    """All of the driver's errors."""
+    return tuple(_cuda().values())
+
+
+def names() -> tuple[str, ...]:
+    """Every name of cuDNN and of the driver."""
+    return (*(s.name for table in (8, 9) for s in _cudnn(table).values()), *(e.name for e in _cuda().values()))
+
+
 def sources() -> dict[str, str]:
     """Where the tables come from."""
     found: dict[str, str] = _data()["source"]

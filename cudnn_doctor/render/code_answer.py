@@ -24,6 +24,8 @@ class _Layout(Layout):
             yield from self.block(meaning.text, indent=2)
             if meaning.details:
                 yield from self.block("; ".join(meaning.details) + ".", indent=2, style="dim")
+            if meaning.do:
+                yield from self.block(meaning.do, indent=2, first=(("bold", "Do: "),))
             if meaning.source:
                 yield from self.block(f"Source: {meaning.source}.", indent=2, style="dim")
             yield ()
