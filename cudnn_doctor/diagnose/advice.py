@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from cudnn_doctor.diagnose.conditions import fits
+from cudnn_doctor.diagnose.experiments import experiments
 from cudnn_doctor.diagnose.rank import Ranking
+from cudnn_doctor.diagnose.values import filled
 from cudnn_doctor.logs.compare import dotted
 from cudnn_doctor.logs.document import Document
 from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.stated import Extract
 from cudnn_doctor.model.observations import Tokens
-from cudnn_doctor.model.versions import below, numbers
+from cudnn_doctor.model.versions import numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,30 +19,46 @@ if TYPE_CHECKING:
 
 MAX_FIXES = 3
 MAX_QUESTIONS = 3
+MAX_EXPERIMENTS = 3
+ASKED = ("framework", "os", "manager", "when", "below", "from")  # conditions that make a fix a special one
+# Where no sign points anywhere: what public reports of a bare cuDNN line turned out to be, as far as they were solved.
+UNKNOWN: dict[str, float] = {
+    "prior-cuda-fault": 3,
+    "vram-exhausted": 3,
+    "gpu-too-new-for-build": 2,
+    "cudnn-shadowed": 2,
+}
 # Year of the first release of each major version: NVIDIA's archives.
 _CUDA_YEAR = {8: 2016, 9: 2017, 10: 2018, 11: 2020, 12: 2022, 13: 2025}
 _CUDNN_YEAR = {5: 2016, 6: 2017, 7: 2017, 8: 2020, 9: 2024}
 
 
-def fixes(known: dict[str, Any], facts: dict[str, str], signs: Tokens) -> list[dict[str, str]]:
-    """The fixes that fit the stated framework, version and system, the specific ones first."""
-    fitting = [f for f in known["fixes"] if _fits(f.get("for", {}), facts, signs)]
-    fitting.sort(key=lambda f: -len(f.get("for", {})))
-    return [{k: f[k] for k in ("text", "command", "verify") if f[k]} for f in fitting[:MAX_FIXES]]
+def fixes(
+    known: dict[str, Any], facts: dict[str, str], signs: Tokens, found: dict[str, str]
+) -> list[dict[str, str]]:  # fmt: skip
+    """The fixes that fit the stated framework, version and system, the specific ones first, filled with `found`."""
+    fitting = [f for f in known["fixes"] if fits(f.get("for", {}), facts, signs)]
+    fitting.sort(key=lambda f: -sum(k in ASKED for k in f.get("for", {})))
+    steps = [filled({k: f.get(k, "") for k in ("text", "command", "verify")}, found) for f in fitting]
+    return [step for step in steps if step is not None][:MAX_FIXES]
 
 
-def _fits(wanted: dict[str, Any], facts: dict[str, str], signs: Tokens) -> bool:
-    if "framework" in wanted and facts.get("framework") not in wanted["framework"]:
-        return False
-    if "os" in wanted and not any(f"os:{system}" in signs for system in wanted["os"]):
-        return False
-    for bound in ("below", "from"):
-        if bound not in wanted:
-            continue
-        version = facts.get("framework_version", "")
-        if not rx(r"\d+\.\d").match(version) or below(version, wanted[bound]) != (bound == "below"):
-            return False
-    return True
+def experiments_for(
+    ranking: Ranking, facts: dict[str, str], signs: Tokens, knowledge: dict[str, Any]
+) -> list[dict[str, str]]:
+    """What decides between the possible causes, or confirms a likely one; none where nothing is wrong or it is sure."""
+    found = ranking.verdict == "cause-found"
+    if found and ranking.candidates[0].confidence == "confirmed":
+        return []
+    weights: dict[str, float] = {c.cause: max(1, c.points) for c in ranking.candidates}
+    for candidate in ranking.candidates[:2]:
+        for cause in knowledge["causes"][candidate.cause]["kin"]:
+            weights.setdefault(cause, 1)
+    if ranking.verdict == "undetermined":
+        weights = weights or UNKNOWN
+    return experiments(
+        ranking.verdict, weights, facts, signs, knowledge["experiments"], 1 if found else MAX_EXPERIMENTS
+    )
 
 
 def questions(
@@ -89,7 +108,7 @@ def summary(ranking: Ranking, causes: list[dict[str, Any]]) -> str:
         return f"{best['title']}. {word}"
     names = ", ".join(c["cause"] for c in causes[:3] if c["cause"] != "insufficient-info")
     possible = f"Possible, best first: {names}. " if names else ""
-    return f"The text does not decide. {possible}The questions say what would decide."
+    return f"The text does not decide. {possible}What would decide is below."
 
 
 def doubts(document: Document, extract: Extract, knowledge: dict[str, Any]) -> list[str]:

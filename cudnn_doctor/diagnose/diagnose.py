@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from cudnn_doctor.diagnose import advice, rank
+from cudnn_doctor.diagnose import advice, circumstances, rank, values
 from cudnn_doctor.logs import compare, document, scan, signatures, sources
 from cudnn_doctor.logs import observe as tokens
 from cudnn_doctor.logs import stated as facts
@@ -76,26 +76,41 @@ def _explain(
     if machine:
         text, events, extract = _with_machine(text, machine, events, extract, patterns, knowledge)
     signs = tokens.derive(text, events, extract, knowledge["tables"])
+    for token, at in circumstances.circumstances(text.lowered, knowledge["circumstances"]).items():
+        signs.setdefault(token, at)
+    found = values.values(stated, circumstances.wanted_major(text.lowered), knowledge["tables"])
+    signs |= values.tokens(found)
     ranking = rank.rank(signs, knowledge)
     quoted = [_quoted(text, c) for c in ranking.candidates]
     numbers = _numbers(text, {index for evidence in quoted for index in evidence}, again)
     causes = [
-        _shown(c.cause, c, _evidence(text, e, numbers), stated, signs, knowledge)
+        _shown(c.cause, c, _evidence(text, e, numbers), stated, signs, knowledge, found)
         for c, e in zip(ranking.candidates, quoted, strict=True)
     ]
     if ranking.verdict == "undetermined" and not causes:
         causes = [_unknown(knowledge)]
-    return {
+    return _runnable({
         "schema": "cudnn-doctor/explanation/1",
         "verdict": ranking.verdict,
         "summary": advice.summary(ranking, causes),
         "causes": causes,
         "questions": advice.questions(ranking, signs, stated, knowledge),
         "facts": stated,
+        "experiments": advice.experiments_for(ranking, stated, signs, knowledge),
         "doubts": advice.doubts(text, extract, knowledge),
         "notes": notes,
         "sources": list(text.sources),
-    }
+    }, circumstances.script([line.text for line in text.lines]))  # fmt: skip
+
+
+def _runnable(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    """Commands with the program's own file, where the text names it."""
+    if name:
+        steps = [*(fix for cause in answer["causes"] for fix in cause["fixes"]), *answer["experiments"]]
+        for step in steps:
+            if "command" in step:
+                step["command"] = step["command"].replace("YOUR_SCRIPT.py", name)
+    return answer
 
 
 def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set[int]:
@@ -185,12 +200,12 @@ def _evidence(text: document.Document, quoted: dict[int, str], numbers: dict[int
 
 def _unknown(knowledge: dict[str, Any]) -> dict[str, Any]:
     nothing = rank.Candidate("insufficient-info", [])
-    return _shown("insufficient-info", nothing, [], {}, {}, knowledge)
+    return _shown("insufficient-info", nothing, [], {}, {}, knowledge, {})
 
 
 def _shown(
     cause: str, candidate: rank.Candidate, evidence: list[dict[str, Any]], stated: dict[str, str],
-    signs: Tokens, knowledge: dict[str, Any],
+    signs: Tokens, knowledge: dict[str, Any], found: dict[str, str],
 ) -> dict[str, Any]:  # fmt: skip
     known = knowledge["causes"][cause]
     return {
@@ -200,6 +215,6 @@ def _shown(
         "role": candidate.role or known["role"],
         "points": candidate.points,
         "evidence": evidence,
-        "fixes": advice.fixes(known, stated, signs),
+        "fixes": advice.fixes(known, stated, signs, found),
         "avoid": known["avoid"],
     }

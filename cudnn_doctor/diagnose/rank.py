@@ -34,15 +34,16 @@ class Sign:
 class Candidate:
     """A cause with its points."""
 
-    __slots__ = ("cause", "confidence", "decisive", "points", "role", "signs")
+    __slots__ = ("cause", "confidence", "decisive", "points", "possible", "role", "signs")
 
     def __init__(self, cause: str, signs: list[Sign], confidence: Confidence = "possible") -> None:
         signs.sort(key=lambda s: -s.points)
         self.cause = cause
         self.points = sum(s.points for s in signs)
+        self.possible = not any(s.points for s in signs)  # nothing speaks for it or against it
         self.decisive = any(s.decisive for s in signs)
         self.role = next((s.role for s in signs if s.role), "")  # of the rule with the most points that names one
-        self.signs = [s for s in signs if s.points > 0]
+        self.signs = [s for s in signs if s.points >= 0]
         self.confidence = confidence
 
 
@@ -75,7 +76,8 @@ def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
 
 
 def _points(tokens: Tokens, rules: list[dict[str, Any]], causes: Collection[str]) -> list[Candidate]:
-    """Candidates with more than zero points, most points first; equal ones in the order of the rules."""
+    """Candidates with points, or with none but a rule that calls them possible (points: 0), most points first; equal
+    ones in the order of the rules."""
     found: dict[str, list[Sign]] = {}
     for rule in rules:
         when, either = rule.get("when", ()), rule.get("any", ())
@@ -93,7 +95,7 @@ def _points(tokens: Tokens, rules: list[dict[str, Any]], causes: Collection[str]
         if name.startswith("found:") and name.removeprefix("found:") in causes:  # else of another release, or damaged
             sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", lines_of[:2], decisive=True)
             found.setdefault(name.removeprefix("found:"), []).append(sign)
-    candidates = [c for cause, signs in found.items() if (c := Candidate(cause, signs)).points > 0]
+    candidates = [c for cause, signs in found.items() if (c := Candidate(cause, signs)).points > 0 or c.possible]
     candidates.sort(key=lambda c: -c.points)
     return candidates
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Strings, no pathlib: its import takes longer than reading the file.
 PACKAGE = os.path.dirname(os.path.dirname(__file__))
 FILE = os.path.join(PACKAGE, "knowledge", "explain.json")
-SOURCES = ("signatures", "statements", "causes", "facts", "ranking", "questions")
+SOURCES = ("signatures", "statements", "causes", "facts", "ranking", "questions", "circumstances", "experiments")
 
 
 @cache
@@ -76,8 +76,15 @@ def compile_all() -> dict[str, Any]:
         "ranking": knowledge("ranking"),
         "causes": causes,
         "questions": knowledge("questions"),
+        "circumstances": _plain(knowledge("circumstances")),
+        "experiments": knowledge("experiments"),
         "tables": _tables(),
     }
+
+
+def _plain(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the examples, which are for tests."""
+    return [{k: v for k, v in entry.items() if k not in ("examples", "not")} for entry in table]
 
 
 _SUSPECTED = frozenset({"memory", "driver", "arch"})  # kinds that people name by suspicion

@@ -212,9 +212,15 @@ _HEARSAY = (
 )
 
 
+_MESSAGE = r"\b\w*(?:error|exception|warning)(?: \d+)?: "
+
+
 def hearsay(text: str, at: int) -> bool:
-    """Whether the sentence before reports what others say or what one suspects."""
-    return rx(_HEARSAY).search(text[max(0, at - 160) : at]) is not None
+    """Whether the sentence before reports what others say or what one suspects. What follows an exception's name is a
+    program's message, whatever words it has."""
+    before = text[max(0, at - 160) : at]
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return rx(_HEARSAY).search(before) is not None and rx(_MESSAGE).search(line) is None
 
 
 def _tried(text: str, at: int) -> bool:

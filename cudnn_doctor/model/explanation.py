@@ -53,6 +53,15 @@ class Question(Base, frozen=True, kw_only=True):
     decides: tuple[str, ...]  # causes among the answer's that the reply tells apart
 
 
+class Experiment(Base, frozen=True, kw_only=True, omit_defaults=True):
+    """Something this person can do whose outcome tells causes apart."""
+
+    id: str
+    text: str
+    command: str = ""
+    outcome: str  # what each outcome means
+
+
 class Facts(Base, frozen=True, kw_only=True, omit_defaults=True):
     """What the text itself states, in its own spelling; None where it says nothing."""
 
@@ -75,6 +84,7 @@ class Explanation(Base, frozen=True, kw_only=True):
     causes: tuple[Cause, ...]  # best first
     questions: tuple[Question, ...]  # most decisive first
     facts: Facts
+    experiments: tuple[Experiment, ...] = ()  # most decisive first
     doubts: tuple[str, ...] = ()  # facts that cannot be true, kept as stated
     notes: tuple[str, ...] = ()  # remarks on the input: cut, damaged, not read to the end
     sources: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ explaining a ticket.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cudnn_doctor.render.clean import cells, one_line, wrap
 from cudnn_doctor.render.lines import Line, Span, Style, finish
@@ -105,12 +105,14 @@ class _Layout:
         yield from self._block(document["summary"], first=((style, f"{head}: "),))
         if found:
             yield from self._cause(causes[0])
-        elif causes:
+        elif any(cause["evidence"] for cause in causes):
             yield from ((), (("bold", "Possible, best first"),))
+            quoted: set[str] = set()  # a line is shown once
             for cause in causes:
-                if cause["points"] or document["verdict"] == "no-problem":
-                    yield from self._candidate(cause)
-        yield from self._questions(document["questions"], found=found)
+                if cause["evidence"] or document["verdict"] == "no-problem":
+                    yield from self._candidate(cause, quoted)
+        yield from self._experiments(document.get("experiments", ()), found=found)
+        yield from self._questions(document["questions"])
         if found and causes[1:]:
             others = ", ".join(c["cause"] for c in causes[1:4])
             yield ()
@@ -127,8 +129,8 @@ class _Layout:
             if "command" in fix:
                 yield (("", "     "), ("command", one_line(fix["command"])))
             if "verify" in fix:
-                yield from self._block(fix["verify"], 5, first=(("dim", "worked if: "),))
-        yield from self._block(cause["avoid"], 2, first=(("dim", "Not worth the time: "),))
+                yield from self._block(fix["verify"], 5, first=(("dim", "Verify: "),))
+        yield from self._block(cause["avoid"], 2, first=(("dim", "Does not help: "),))
 
     def _evidence(self, cause: Mapping[str, Any]) -> Iterator[Line]:
         for evidence in cause["evidence"]:
@@ -136,15 +138,30 @@ class _Layout:
             if evidence.get("because"):
                 yield from self._block(evidence["because"], 4, "dim", first=(("", "-> "),))
 
-    def _candidate(self, cause: Mapping[str, Any]) -> Iterator[Line]:
+    def _candidate(self, cause: Mapping[str, Any], quoted: set[str]) -> Iterator[Line]:
         yield from self._block(f"{cause['title']} [{cause['cause']}]", 2, first=(("", "- "),))
         for evidence in cause["evidence"][:1]:
+            if evidence.get("because"):
+                yield from self._block(evidence["because"], 4, first=(("dim", "-> "),))
+            if evidence["text"] in quoted:
+                continue
+            quoted.add(evidence["text"])
             yield from self._block(_quoted(evidence), 4, "dim", first=(("dim", f"{_place(evidence)}: "),))
 
-    def _questions(self, questions: list[Mapping[str, Any]], *, found: bool) -> Iterator[Line]:
+    def _experiments(self, experiments: Sequence[Mapping[str, Any]], *, found: bool) -> Iterator[Line]:
+        if not experiments:
+            return
+        yield from ((), (("bold", "To be sure" if found else "What decides, best first"),))
+        for number, experiment in enumerate(experiments, 1):
+            yield from self._block(experiment["text"], 2, first=(("", f"{number}. "),))
+            if "command" in experiment:
+                yield (("", "     "), ("command", one_line(experiment["command"])))
+            yield from self._block(experiment["outcome"], 5, first=(("dim", "-> "),))
+
+    def _questions(self, questions: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
         if not questions:
             return
-        yield from ((), (("bold", "To be sure, ask" if found else "What to ask for"),))
+        yield from ((), (("bold", "Please tell"),))
         for number, question in enumerate(questions, 1):
             yield from self._block(question["text"], 2, first=(("", f"{number}. "),))
 
@@ -178,15 +195,22 @@ def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
             if "command" in fix:
                 yield f"\n   {md.code(fix['command'])}\n"
             if "verify" in fix:
-                yield f"   Worked if: {md.text(fix['verify'])}"
-        yield from ("", f"Not worth the time: {md.text(best['avoid'])}")
+                yield f"   Verify: {md.text(fix['verify'])}"
+        yield from ("", f"Does not help: {md.text(best['avoid'])}")
     elif any(c["points"] for c in causes):
         yield from ("", "Possible, best first:", "")
         for cause in causes:
             lines = (f"; {md.text(_place(e))}: {md.code(_quoted(e))}" for e in cause["evidence"][:1])
             yield f"- {md.text(cause['title'])} ({md.code(cause['cause'])}){''.join(lines)}"
+    if experiments := document.get("experiments", ()):
+        yield from ("", "To be sure:" if found else "What decides, best first:", "")
+        for number, experiment in enumerate(experiments, 1):
+            yield f"{number}. {md.text(experiment['text'])}"
+            if "command" in experiment:
+                yield f"\n   {md.code(experiment['command'])}\n"
+            yield f"   {md.text(experiment['outcome'])}"
     if document["questions"]:
-        yield from ("", "To be sure, please tell:" if found else "Please tell:", "")
+        yield from ("", "Please tell:", "")
         for number, question in enumerate(document["questions"], 1):
             yield f"{number}. {md.text(question['text'])}"
     for doubt in document["doubts"]:

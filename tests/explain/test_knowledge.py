@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cudnn_doctor import diagnose as explain
+from cudnn_doctor.diagnose import advice
+from cudnn_doctor.diagnose.circumstances import circumstances
+from cudnn_doctor.diagnose.experiments import experiments
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.logs.observe import _CATEGORY_9, _STATUS_8, _STATUS_9, _STATUS_WORDS
 from cudnn_doctor.logs.patterns import load
+from cudnn_doctor.model.explanation import Facts
 
 PACKAGE = Path(explain.__file__).parents[1]
 FILES = ("logs/observe", "logs/compare", "diagnose/rank", "diagnose/advice")  # those that name tokens
@@ -22,6 +26,9 @@ SOURCE = "\n".join((PACKAGE / f"{n}.py").read_text(encoding="utf-8") for n in FI
 CAUSES: dict[str, dict[str, Any]] = {c["id"]: c for c in knowledge("causes")}
 IN_A_TEXT = {name for name, cause in CAUSES.items() if "by" not in cause}  # the others only `run` sees
 RULES: list[dict[str, Any]] = knowledge("ranking")["rules"]
+CIRCUMSTANCES = {c["id"]: c for c in knowledge("circumstances")}
+EXPERIMENTS = knowledge("experiments")
+CONDITIONS = {"framework", "os", "not_os", "manager", "not_manager", "below", "from", "when", "unless"}
 QUESTIONS = {q["id"]: q for q in knowledge("questions")}
 MATCHED = {s["id"] for s in knowledge("signatures")}
 SAID = {s["id"] for s in knowledge("statements")}
@@ -34,7 +41,7 @@ def derived() -> set[str]:
     names |= {f"status:{s}" for s in (*_STATUS_8.values(), *_STATUS_9.values(), *_CATEGORY_9.values())}
     names |= {f"status:{s}" for s, _ in _STATUS_WORDS}
     names |= {f"kind:{s['kind']}" for s in knowledge("signatures")}
-    return names | {f"framework:{n}" for n in ("tensorflow", "jax", "pytorch", "ctranslate2", "caffe")}
+    return names | set(CIRCUMSTANCES) | {f"framework:{f['name']}" for f in knowledge("facts")["frameworks"]}
 
 
 def test_causes_are_the_ones_of_the_contract() -> None:
@@ -50,11 +57,53 @@ def test_causes_are_the_ones_of_the_contract() -> None:
         for fix in cause["fixes"]:
             assert fix["text"]
             assert fix["verify"]
-            assert set(fix.get("for", {})) <= {"framework", "os", "below", "from"}
+            assert set(fix.get("for", {})) <= CONDITIONS
 
 
-def test_a_fix_without_conditions_fits_everybody() -> None:
-    assert [name for name, cause in CAUSES.items() if all(f.get("for") for f in cause["fixes"])] == []
+@pytest.mark.parametrize("system", ["", "os:windows", "os:linux", "os:wsl"])
+@pytest.mark.parametrize("cause", CAUSES)
+def test_everybody_gets_a_fix(cause: str, system: str) -> None:
+    for others in ((), ("leak",), ("manager:conda",), ("built-known",)):
+        signs = {sign: [0] for sign in (system, *others) if sign}
+        assert advice.fixes(CAUSES[cause], {}, signs, {"cudnn_built": "9.1.0", "cudnn_major": "9", "cudnn_next": "10"})
+
+
+@pytest.mark.parametrize("entry", CIRCUMSTANCES.values(), ids=lambda e: e["id"])
+def test_circumstances_are_read_from_their_examples_alone(entry: dict[str, Any]) -> None:
+    for line in entry["examples"]:
+        assert entry["id"] in circumstances([line.lower()], [entry]), line
+    for line in entry["not"]:
+        assert entry["id"] not in circumstances([line.lower()], [entry]), line
+
+
+def test_every_circumstance_counts_for_something() -> None:
+    texts = "".join(str(knowledge(name)) for name in ("ranking", "causes", "experiments"))
+    assert [name for name in CIRCUMSTANCES if name.removeprefix("manager:") not in texts] == []
+
+
+def test_experiments_decide_between_known_causes_by_known_tokens() -> None:
+    known = MATCHED | SAID | derived() | {f"fact:{name}" for name in get_type_hints(Facts)}
+    for experiment in EXPERIMENTS:
+        assert set(experiment["decides"]) <= set(CAUSES)
+        tokens = {*experiment.get("when", ()), *experiment.get("unless", ())}
+        assert {t for t in tokens if t not in known} == set(), experiment["id"]
+        assert re.search(r"https://|tests/recordings|bisection", experiment["source"])
+        for form in experiment["forms"]:
+            assert form["text"]
+            assert form["outcome"]
+            assert set(form.get("for", {})) <= CONDITIONS
+
+
+@pytest.mark.parametrize("system", ["", "os:windows", "os:linux"])
+def test_no_command_of_another_system(system: str) -> None:
+    """An experiment and a fix for Windows name no tool of Linux, and the other way round."""
+    linux, windows = r"\b(?:ldconfig|ldd|dmesg|journalctl|grep|env -u|export )\b", r"\bwhere \w|^set \w"
+    foreign = linux if system == "os:windows" else windows
+    signs = {sign: [0] for sign in (system, "notebook", "custom-op", "after-while", "threads", "two-cudnn") if sign}
+    steps = experiments("undetermined", dict.fromkeys(CAUSES, 1.0), {"framework": "pytorch"}, signs, EXPERIMENTS, 99)
+    steps += [fix for cause in CAUSES.values() for fix in advice.fixes(cause, {}, signs, {})]
+    assert len(steps) > 50
+    assert [step for step in steps if re.search(foreign, step.get("command", ""))] == []
 
 
 def test_every_question_is_asked_by_a_cause_and_decides_known_ones() -> None:
@@ -68,7 +117,7 @@ def test_rules_speak_of_known_causes_and_tokens() -> None:
     assert {t for t in USED if t not in known and not re.fullmatch(r"xid:\d+", t)} == set()
     for rule in RULES:
         assert rule["cause"] in CAUSES
-        assert rule["points"]
+        assert isinstance(rule["points"], int)
         assert rule["because"]
         assert rule.get("when") or rule.get("any")
         assert set(rule) <= {"cause", "points", "when", "any", "unless", "decisive", "role", "because"}

@@ -99,7 +99,7 @@ def test_nothing_of_nvidia_is_not_cudnn() -> None:
 
 
 def fix_texts(cause: str, facts: dict[str, str], *signs: str) -> list[str]:
-    return [f["text"] for f in advice.fixes(load()["causes"][cause], facts, {sign: [0] for sign in signs})]
+    return [f["text"] for f in advice.fixes(load()["causes"][cause], facts, {sign: [0] for sign in signs}, {})]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def fix_texts(cause: str, facts: dict[str, str], *signs: str) -> list[str]:
 def test_first_fix_is_for_the_framework_at_hand(
     cause: str, facts: dict[str, str], signs: tuple[str, ...], command: str
 ) -> None:
-    assert advice.fixes(load()["causes"][cause], facts, {sign: [0] for sign in signs})[0]["command"] == command
+    assert advice.fixes(load()["causes"][cause], facts, {sign: [0] for sign in signs}, {})[0]["command"] == command
 
 
 def test_fix_is_for_the_system_at_hand() -> None:
     watchdog = load()["causes"]["launch-timeout-watchdog"]
-    windows = " ".join(str(f) for f in advice.fixes(watchdog, {}, {"os:windows": [0]}))
-    linux = " ".join(str(f) for f in advice.fixes(watchdog, {}, {"os:linux": [0]}))
+    windows = " ".join(str(f) for f in advice.fixes(watchdog, {}, {"os:windows": [0]}, {}))
+    linux = " ".join(str(f) for f in advice.fixes(watchdog, {}, {"os:linux": [0]}, {}))
     assert "TdrDelay" in windows
     assert "TdrDelay" not in linux
 

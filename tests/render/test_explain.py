@@ -45,11 +45,11 @@ def test_cause_found_is_told_with_lines_fixes_and_what_not_to_do() -> None:
         "  1. Start workers with spawn, or touch CUDA only inside them; keep CUDA tensors out of the dataset\n"
         "     and collate function\n"
         "     python -c \"import torch.multiprocessing as m; m.set_start_method('spawn')\"\n"
-        "     worked if: With num_workers=0 the error is gone as well, which proves the fork\n"
+        "     Verify: With num_workers=0 the error is gone as well, which proves the fork\n"
         "  2. Use the start method spawn (or forkserver), or initialise CUDA only in the child\n"
         "     python -c \"import multiprocessing as m; m.set_start_method('spawn')\"\n"
-        "     worked if: The child's first GPU operation passes\n"
-        "  Not worth the time: Reinstalling CUDA, cuDNN or the driver.\n"
+        "     Verify: The child's first GPU operation passes\n"
+        "  Does not help: Reinstalling CUDA, cuDNN or the driver.\n"
         "\n"
         "Stated: framework pytorch; version 2.11.0+cu130\n"
     )
@@ -57,9 +57,10 @@ def test_cause_found_is_told_with_lines_fixes_and_what_not_to_do() -> None:
 
 def test_undetermined_lists_what_is_possible_and_asks() -> None:
     text = render(answer([LOGS / "torch_memory.log"]), "text", width=100)
-    assert text.startswith("NOT DECIDED BY THIS TEXT: The text does not decide. Possible, best first: prior-cuda-")
-    assert "\nPossible, best first\n  - An earlier GPU kernel failed" in text
-    assert "\nWhat to ask for\n  1. Please send the 30 lines before the error" in text
+    assert text.startswith("NOT DECIDED BY THIS TEXT: The text does not decide. Possible, best first: vram-exhausted")
+    assert "\nPossible, best first\n  - The job needs more GPU memory than there is" in text
+    assert "\nWhat decides, best first\n  1. " in text
+    assert "\nPlease tell\n  1. " in text
 
 
 def test_silence_is_told() -> None:
@@ -70,7 +71,8 @@ def test_silence_is_told() -> None:
 @pytest.mark.parametrize("name", ["torch_fork", "torch_memory", "jax_memory", "jax_shadow"])
 def test_lines_fit_the_width_but_for_what_is_copied(name: str, width: int) -> None:
     document = answer([LOGS / f"{name}.log"])
-    commands = {f["command"] for c in document["causes"] for f in c["fixes"] if "command" in f}
+    steps = [*(f for c in document["causes"] for f in c["fixes"]), *document["experiments"]]
+    commands = {step["command"] for step in steps if "command" in step}
     for line in render(document, "text", width=width).splitlines():
         longest = max((cells(word) for word in line.split()), default=0)
         fits = cells(line) <= max(40, min(width, 200)) or line.strip() in commands or " " not in line.strip()
