@@ -269,9 +269,13 @@ def read(file: Path) -> Recording:
     Raises OSError where the file cannot be read.
     """
     with file.open("rb") as stream:
-        raw = stream.read(SIZE)
+        return decode(stream.read(SIZE), file.name)
+
+
+def decode(raw: bytes, name: str) -> Recording:
+    """The content of an event file; `name` is the file's."""
     head = HEADER.unpack(raw[: HEADER.size].ljust(HEADER.size, b"\0"))
-    process = _process(head, file.name)
+    process = _process(head, name)
     if head[0] != MAGIC:
         return Recording(
             process=process, events=(), damage="no recording: the file was not begun, or is something else"

@@ -46,7 +46,7 @@ enum { ALLOCATES = 1 /* the second argument is a size in bytes */, BY_HANDLE = 2
     W(22, cudnnRNNBackwardData_v8, -1, BY_HANDLE) W(16, cudnnRNNBackwardWeights_v8, -1, BY_HANDLE) W(13, cudnnCTCLoss_v8, -1, BY_HANDLE) \
     W(14, cublasSgemm, -1, BY_HANDLE) W(14, cublasDgemm, -1, BY_HANDLE) W(14, cublasHgemm, -1, BY_HANDLE) W(19, cublasGemmEx, -1, BY_HANDLE) \
     W(17, cublasSgemmEx, -1, BY_HANDLE) W(18, cublasSgemmStridedBatched, -1, BY_HANDLE) W(23, cublasGemmStridedBatchedEx, -1, BY_HANDLE) \
-    W(20, cublasGemmBatchedEx, -1, BY_HANDLE) W(16, cublasLtMatmul, 15, BY_HANDLE)
+    W(20, cublasGemmBatchedEx, -1, BY_HANDLE) W(16, cublasLtMatmul, 15, 0)
 
 #define A6 word a, word b, word c, word d, word e, word f
 #define A7 A6, word g
