@@ -83,13 +83,12 @@ def _run_program(command: Sequence[str]) -> int:
 
 
 def _check(form: "Form") -> int:
-    from cudnn_doctor import examine
+    from cudnn_doctor import examine, trials
     from cudnn_doctor.model.options import Options
     from cudnn_doctor.render import render
-    from cudnn_doctor.rules.judge import judge
 
     options = Options()
-    report = judge(examine.gather(options, os.environ), options, examine.today())
+    _, report = trials.check(options, os.environ, None, examine.today())
     emit(render(report, form, **screen(no_color=False, output=None)), form=form)
     return report.exit_code
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cudnn_doctor import recordings
+from cudnn_doctor.live import open_files
 from cudnn_doctor.model.base import Absent, Base, Fact
 from cudnn_doctor.model.errors import UsageError
 from cudnn_doctor.model.facts import CudaInit, ProbeFailure, TargetEnv
@@ -158,6 +159,11 @@ class _Live:
         from cudnn_doctor.live.choose import devices_to_check
         from cudnn_doctor.probe.loader_path import find_on_path
 
+        open_files.make_room()
+        if not open_files.enough():
+            few = f"only {open_files.given()} open files are allowed: no child process was started"
+            self.driver = Absent(reason="not-examined", detail=few)
+            return
         self._libcuda = bool(find_on_path("libcuda.so.1", Path("/"), self.environ))
         if self.options.live:
             self.devices = devices_to_check(self.environ, self.options.devices)
@@ -175,7 +181,9 @@ class _Live:
 
             chosen = choose_copies(libraries, everything=self.options.all_cudnn)
             self._run(partial(self._check, self.devices, chosen))
-        if libraries.cudnn and self.options.live:  # without live work no code of the environment runs
+        if (
+            libraries.cudnn and self.options.live and open_files.enough()
+        ):  # without live work no code of the environment runs
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
 
     @property

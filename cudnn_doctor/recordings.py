@@ -41,7 +41,7 @@ def load(name: str) -> Examination:
         document = decode(data, kinds[schema])
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise UsageError(f"{name} is not a snapshot or report of cudnn-doctor: {e}.") from e
-    return Examination(snapshot=document.snapshot, scenarios=document.scenarios, replayed=name)
+    return Examination(snapshot=document.snapshot, scenarios=document.scenarios, trials=document.trials, replayed=name)
 
 
 def utf8(data: bytes) -> bytes:
@@ -68,4 +68,4 @@ def _example(name: str) -> Path:
 
 def snapshot_file(examined: Examination) -> SnapshotFile:
     """The document of `cudnn-doctor snapshot`."""
-    return SnapshotFile(tool=tool(), snapshot=examined.snapshot, scenarios=examined.scenarios)
+    return SnapshotFile(tool=tool(), snapshot=examined.snapshot, scenarios=examined.scenarios, trials=examined.trials)

@@ -27,7 +27,8 @@ def test_the_only_answer_says_why_it_is_none() -> None:
 def test_a_pass_with_warnings_does_not_say_that_nothing_is_wrong() -> None:
     found = [finding("ok"), finding("problem", "note"), finding("problem", "warning", "CD304")]
     assert verdict_of(found) == ("ok", "examined, no error; warning: CD304 GPU 0: title")
-    assert verdict_of([*found, *found])[1] == "examined, no error; warning: CD304 GPU 0: title (and 1 more)"
+    more = [finding("problem", "warning", "CD305")]
+    assert verdict_of([*found, *more])[1] == "examined, no error; warning: CD304 GPU 0: title (and 1 more)"
     assert verdict_of(found[:2]) == ("ok", "examined, nothing wrong")
 
 

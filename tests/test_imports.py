@@ -36,6 +36,7 @@ FLOORS = (
     ("commands",),
     ("render",),
     ("reproduce", "fleet"),
+    ("trials",),
     ("examine", "engines", "diagnose", "redact", "postmortem", "merge"),
     ("rules", "observe"),
     ("scenarios", "probe", "logs", "recorder"),

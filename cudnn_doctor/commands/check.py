@@ -28,6 +28,7 @@ from cudnn_doctor.commands.options import (
     Require,
     Skip,
     Timeout,
+    Trials,
     engine_options,
 )
 
@@ -41,6 +42,7 @@ def check(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every rule's answer with its evidence.")] = False,
     no_color: NoColor = False,
     live: Live = True,
+    trials: Trials = True,
     all_cudnn: AllCudnn = False,
     deep: Annotated[bool, typer.Option("--deep", help="Add the quick form of `engines` (about 10 s).")] = False,
     device: Device = None,
@@ -70,7 +72,8 @@ def check(
         emit(render_rules(), output, force)
         return
     options = engine_options(
-        env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix,
+        env=env, live=live, trials=trials, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout,
+        matrix=matrix,
         only=tuple(only or ()), skip=tuple(skip or ()), require=tuple(require or ()), fail_on=fail_on, owner=owner,
         exit_style=exit_style,
     )  # fmt: skip
@@ -78,13 +81,13 @@ def check(
     def work() -> int:
         ready(output, force)
         from cudnn_doctor import examine
+        from cudnn_doctor import trials as engine
         from cudnn_doctor.model.errors import UsageError
         from cudnn_doctor.render import render
-        from cudnn_doctor.rules.judge import judge
 
         if quiet and verbose:
             raise UsageError("--quiet and --verbose contradict each other: leave one of them out.")
-        report = judge(examine.facts(options, os.environ, replay), options, examine.today())
+        _, report = engine.check(options, os.environ, replay, examine.today())
         if deep:
             from cudnn_doctor.commands import live_tests
 

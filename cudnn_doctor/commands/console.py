@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -144,6 +145,9 @@ def run(work: Callable[[], int], *, failure: int = 2) -> NoReturn:
         remark("interrupted")
         code = failure
     except OSError as e:
+        if e.errno == errno.EMFILE:  # nothing more can be imported
+            sys.stderr.write("cudnn-doctor: too many open files for this limit; `ulimit -n 4096` raises it.\n")
+            raise SystemExit(failure) from e
         remark(f"{e.filename}: {e.strerror}" if e.filename and e.strerror else str(e))
         code = failure
     except ValueError as e:  # engine.UsageError is one

@@ -47,6 +47,9 @@ MatrixFile = Annotated[
     Path | None, typer.Option("--matrix", metavar="FILE", help="Your own rows, laid over compat_matrix.yaml.")
 ]
 Live = Annotated[bool, typer.Option("--live/--no-live", help="Use the GPUs, in child processes.")]
+Trials = Annotated[
+    bool, typer.Option("--trials/--no-trials", help="After a problem, try the fixes that a child process can try.")
+]
 AllCudnn = Annotated[bool, typer.Option("--all-cudnn", help="Live check of every cuDNN copy, not only the winners.")]
 Device = Annotated[list[int] | None, typer.Option(metavar="N", min=0, help="CUDA device to use; repeatable.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Only CD301, CD3 or a category; repeatable.")]

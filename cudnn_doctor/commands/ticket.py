@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from time import monotonic
 
-from cudnn_doctor import examine
+from cudnn_doctor import trials
 from cudnn_doctor.commands import live_tests
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.explanation import Explanation
@@ -17,7 +17,6 @@ from cudnn_doctor.model.report import Report
 from cudnn_doctor.model.run_recording import RunRecording, encode_run
 from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
 from cudnn_doctor.render.archive import Attachment
-from cudnn_doctor.rules.judge import judge
 
 SECONDS = 60.0  # for unpacking a log
 LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 0.3 s for each MiB
@@ -53,8 +52,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
         OSError, InputError: a log that cannot be read.
     """
     progress("examining this machine" if request.replay is None else "judging the recording")
-    facts = examine.facts(request.options, environ, request.replay)
-    report = judge(facts, request.options, today)
+    facts, report = trials.check(request.options, environ, request.replay, today)
     report = live_tests.add(
         report, request.options, environ, progress,
         states=request.states, engines=request.engines, replayed=request.replay is not None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from cudnn_doctor.live.one_device import only
-from cudnn_doctor.live.parent import Job, Task, run_jobs
+from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
 from cudnn_doctor.live.process import Child
 from cudnn_doctor.live.results import scenario_results
 from cudnn_doctor.model.live import ScenarioResult
@@ -65,6 +65,22 @@ def live_check(
     if early:
         early.abandon()
     outcomes = run_jobs(jobs, deadline=deadline, linger=True, started=started)
+    return results_of(outcomes, paths)
+
+
+def check_jobs(
+    devices: Sequence[int], copies: Sequence[tuple[str, Sequence[str]]], environ: Mapping[str, str], deadline: float
+) -> list[Job]:
+    """The children of `live_check`, for a caller that runs them with another environment beside others."""
+    return [
+        _job(device, {"cudnn": path, "preload": list(preload)}, len(devices) > 1, deadline, environ)
+        for path, preload in copies
+        for device in devices
+    ]
+
+
+def results_of(outcomes: Iterable[JobOutcome], paths: Iterable[str]) -> tuple[ScenarioResult, ...]:
+    """What the children did, each with the path of the libcudnn that it opened."""
     return tuple(
         msgspec.structs.replace(r, cudnn=path)
         for outcome, path in zip(outcomes, paths, strict=True)
@@ -72,11 +88,13 @@ def live_check(
     )
 
 
-def _job(device: int, args: Mapping[str, object], alone: bool, deadline: float) -> Job:
+def _job(
+    device: int, args: Mapping[str, object], alone: bool, deadline: float, environ: Mapping[str, str] | None = None
+) -> Job:
     task = Task(id="live-check", body=BODY, args={"device": 0 if alone else device, **args})
     return Job(
         tasks=(task,),
         device=device,
-        set_env={"CUDA_VISIBLE_DEVICES": only(device, os.environ)} if alone else {},
+        set_env={"CUDA_VISIBLE_DEVICES": only(device, os.environ if environ is None else environ)} if alone else {},
         deadline=deadline,
     )

@@ -1,11 +1,12 @@
-"""The child's main program: `python -I -S child.py COMMANDS RESULTS [STACK]`, two descriptor numbers.
+"""The child's main program: `python -I -S child.py COMMANDS RESULTS [NAME=LIMIT ...]`, two descriptor numbers.
 
 The first command is the module path to use; each further one names a body, `module:function`, and its arguments.
 Bodies of one child share the dictionary that they are given as third argument (an open context, a loaded library);
 "more" in it reads one further line, for a body that was started before all its arguments were known.
 
-STACK is a stack limit in bytes. The program starts itself again under it, as a launcher with a small limit would: a
-limit set on a running process changes neither its threads' default nor what its parent would have given it.
+A limit is a soft one, by its name in `resource` ("STACK=262144"; -1 lifts it). The program starts itself again under
+it, as a launcher would: a stack limit of a running process changes neither its threads' default nor what its parent
+would have given it.
 """
 
 from __future__ import annotations
@@ -32,11 +33,19 @@ def _end_with_parent(results_fd: int) -> None:
         os.killpg(0, signal.SIGKILL)
 
 
+def _limit(which: int, soft: int) -> None:
+    """Sets a soft limit; the hard one rises only where it is in the way."""
+    hard = resource.getrlimit(which)[1]
+    enough = hard == resource.RLIM_INFINITY or (soft != resource.RLIM_INFINITY and soft <= hard)
+    resource.setrlimit(which, (soft, hard if enough else soft))
+
+
 def main() -> None:
     """Runs the commands until their channel ends, then leaves without the interpreter's and the libraries' teardown."""
     commands_fd, results_fd = int(sys.argv[1]), int(sys.argv[2])
     if len(sys.argv) > 3:
-        resource.setrlimit(resource.RLIMIT_STACK, (int(sys.argv[3]), resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        for name, _, value in (limit.partition("=") for limit in sys.argv[3:]):
+            _limit(getattr(resource, f"RLIMIT_{name}"), int(value))
         os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv[:3]])  # noqa: S606 - no shell is the point
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(all_threads=False)

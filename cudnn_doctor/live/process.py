@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cudnn_doctor.live import open_files
 from cudnn_doctor.live.output import Capped, split_traceback
 from cudnn_doctor.live.transcript import Job, JobOutcome, Transcript, not_started
 from cudnn_doctor.live.wire import LOST_CHANNEL
@@ -56,14 +57,15 @@ class Child:
         env = {**os.environ, **self.job.set_env}
         for name in self.job.unset_env:
             env.pop(name, None)
-        stack = [] if self.job.stack_limit is None else [str(self.job.stack_limit)]
+        kept = {"NOFILE": open_files.given()} if open_files.raised() else {}
+        limits = [f"{name}={value}" for name, value in {**kept, **self.job.limits}.items()]
         commands_r, self._commands_fd = os.pipe()
         self._results_fd, results_w = os.pipe()
         self._output_fd, output_w = os.pipe()
         self._open.update((self._commands_fd, self._results_fd, self._output_fd))
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", CHILD, str(commands_r), str(results_w), *stack],
+                [sys.executable, "-I", "-S", CHILD, str(commands_r), str(results_w), *limits],
                 stdin=subprocess.DEVNULL,
                 stdout=output_w,
                 stderr=output_w,

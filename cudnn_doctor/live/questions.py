@@ -33,7 +33,17 @@ def ask_versions(
     jobs = [
         _job("versions", {"path": path, "preload": list(more.get(path, ()))}, deadline) for path in dict.fromkeys(paths)
     ]
-    return {str(o.job.tasks[0].args["path"]): _answer(o) for o in run_jobs(jobs, deadline=deadline)}
+    return answers(run_jobs(jobs, deadline=deadline))
+
+
+def version_jobs(paths: Iterable[str], deadline: float) -> list[Job]:
+    """The children of `ask_versions`, for a caller that runs them beside others."""
+    return [_job("versions", {"path": path, "preload": []}, deadline) for path in dict.fromkeys(paths)]
+
+
+def answers(outcomes: Iterable[JobOutcome]) -> dict[str, Answer]:
+    """What children of `version_jobs` said, by the path of the library."""
+    return {str(o.job.tasks[0].args["path"]): _answer(o) for o in outcomes}
 
 
 def ask_driver(path: str | None = None, deadline: float = 10.0) -> Fact[CudaInit]:

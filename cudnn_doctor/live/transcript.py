@@ -32,7 +32,7 @@ class Job(Base, frozen=True, kw_only=True):
     set_env: dict[str, str] = msgspec.field(default_factory=dict)
     unset_env: tuple[str, ...] = ()
     deadline: float = 20.0
-    stack_limit: int | None = None  # bytes; the soft RLIMIT_STACK that the child starts under
+    limits: dict[str, int] = msgspec.field(default_factory=dict)  # soft limits that it starts under: {"STACK": 262144}
 
 
 class TaskOutcome(Base, frozen=True, kw_only=True):

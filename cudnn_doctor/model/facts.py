@@ -31,6 +31,7 @@ class Limits(Base, frozen=True, kw_only=True):
     memlock: Fact[int]
     open_files: Fact[int]
     cgroup_memory: Fact[int]
+    address_space: Fact[int] = NOT_EXAMINED
 
 
 class Host(Base, frozen=True, kw_only=True):
@@ -60,6 +61,9 @@ class DeviceNode(Base, frozen=True, kw_only=True):
     refused: str = (
         ""  # errno of an open that the mode allowed: "EPERM" (a container's device rules), "ENXIO" (no driver)
     )
+    kind: str = ""  # "char", "block", "file", "folder", ...; "" in older recordings
+    major: int = -1  # of a device; -1 where it is none
+    minor: int = -1
 
 
 class NvmlStatus(Base, frozen=True, kw_only=True):
@@ -103,6 +107,7 @@ class Driver(Base, frozen=True, kw_only=True):
     libcuda: tuple[LibcudaCopy, ...]
     init: Fact[CudaInit] = NOT_EXAMINED
     libcuda_off_path: tuple[LibcudaCopy, ...] = ()  # copies in well-known folders that the loader does not search
+    majors: Fact[dict[str, int]] = NOT_EXAMINED  # character devices of /proc/devices: {"nvidia": 195, ...}
 
 
 class GpuProcess(Base, frozen=True, kw_only=True):
@@ -149,6 +154,7 @@ class SubLibrary(Base, frozen=True, kw_only=True):
     real_path: str
     version: Fact[str]  # from the file name or by asking the library
     size: int
+    needed: int = 0  # bytes that its own ELF headers speak of; 0 where nobody looked
 
 
 class CudnnCopy(Base, frozen=True, kw_only=True):
@@ -167,6 +173,8 @@ class CudnnCopy(Base, frozen=True, kw_only=True):
     package: Fact[str]  # "nvidia-cudnn-cu13 9.19.0.56", the wheel, deb or conda package that owns it
     cuda_flavour: Fact[int]  # CUDA major that the package says: 12 of nvidia-cudnn-cu12
     sublibraries: tuple[SubLibrary, ...]
+    size: int = 0  # of libcudnn itself
+    needed: int = 0  # bytes that the ELF headers of libcudnn speak of; 0 where nobody looked
     asked: Fact[str] = NOT_EXAMINED  # fate of the child that loaded it: "ok", or the crash in words
     claimed_by: str = ""  # "nvidia-cudnn-cu12 9.1.0.70", whose RECORD has this path with another size: its file is gone
 

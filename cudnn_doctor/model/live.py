@@ -31,6 +31,24 @@ class Termination(Base, frozen=True, kw_only=True):
     error: str = ""  # the child's own exception in one line
 
 
+class Change(Base, frozen=True, kw_only=True):
+    """What a remedy changes. A variable, a limit, or the copy opened can be tried in a child; packages cannot."""
+
+    kind: Literal["variable", "limit", "copy", "packages"]
+    name: str = ""  # the variable, or the limit: "address_space", "open_files", "stack"
+    value: str | None = None  # None: the variable unset, the limit lifted; of "copy" the path of its libcudnn
+
+
+class Trial(Base, frozen=True, kw_only=True):
+    """The live check once more with one thing changed."""
+
+    change: Change
+    works: bool | None  # every live check went well; None where it was not tried
+    outcome: str  # how it went, or why it was not tried
+    cleared: tuple[str, ...] = ()  # findings that are gone then: code, a space, subject
+    ms: float = 0.0
+
+
 class ScenarioResult(Base, frozen=True, kw_only=True):
     """What one state did on one device under one cuDNN copy."""
 

@@ -14,6 +14,7 @@ class Options(Base, frozen=True, kw_only=True):
 
     env: str | None = None
     live: bool = True
+    trials: bool = True  # after a problem: the live check again with one thing changed
     all_cudnn: bool = False
     devices: tuple[int, ...] = ()  # CUDA ordinals; empty for all
     timeout: float = 20.0  # seconds for all live work

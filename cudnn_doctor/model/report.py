@@ -7,7 +7,7 @@ from typing import Any, Literal
 from cudnn_doctor import __version__
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.facts import Snapshot
-from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.live import Change, ScenarioResult, Trial
 
 Status = Literal["ok", "problem", "unknown", "skipped", "crashed"]
 Severity = Literal["error", "warning", "note"]
@@ -22,10 +22,19 @@ class Evidence(Base, frozen=True, kw_only=True):
     source: str
 
 
+class Proof(Base, frozen=True, kw_only=True):
+    """Whether a fix was tried in a child, and what came of it."""
+
+    outcome: Literal["proved", "partly", "no-effect", "not-tried"]
+    text: str
+
+
 class Fix(Base, frozen=True, kw_only=True):
     text: str
     command: str = ""
     verify: str = ""
+    change: Change | None = None  # what it changes, as data; None where that is not one thing that can be named
+    proof: Proof | None = None
 
 
 class Finding(Base, frozen=True, kw_only=True):
@@ -39,6 +48,7 @@ class Finding(Base, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     fixes: tuple[Fix, ...] = ()
     causes: tuple[str, ...] = ()
+    consequence_of: str = ""  # JSON pointer of the finding that brings this one about: "/findings/7"
 
 
 Verdict = Literal["ok", "problem", "no-verdict"]
@@ -55,6 +65,7 @@ class Examination(Base, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     scenarios: tuple[ScenarioResult, ...] = ()
+    trials: tuple[Trial, ...] = ()
     replayed: str = ""  # name of the recording
 
 
@@ -65,6 +76,7 @@ class SnapshotFile(Base, frozen=True, kw_only=True):
     tool: Tool
     snapshot: Snapshot
     scenarios: tuple[ScenarioResult, ...] = ()
+    trials: tuple[Trial, ...] = ()
 
 
 class Report(Base, frozen=True, kw_only=True):
@@ -78,6 +90,7 @@ class Report(Base, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     scenarios: tuple[ScenarioResult, ...]
     snapshot: Snapshot
+    trials: tuple[Trial, ...] = ()  # the live check with one thing changed, after it failed
     notes: tuple[str, ...] = ()  # remarks on the run itself: data older than 180 days, a replayed snapshot
     fail_on: Severity = "error"  # least severity that counts for the verdict
     engines: dict[str, Any] | None = None  # the document of `engines`, where it was added

@@ -32,7 +32,7 @@ def verdict_of(
     all_findings = list(findings)
     bad = [f for f in all_findings if f.status == "problem" and RANK[f.severity] >= RANK[fail_on]]
     if bad:
-        return "problem", _worst(bad)
+        return "problem", _worst([f for f in bad if not f.consequence_of] or bad)
     for f in all_findings:
         if f.status == "crashed":
             return "no-verdict", f"{f.code} {f.subject}".rstrip() + f" could not be judged: {f.detail or f.title}"
@@ -47,9 +47,15 @@ def verdict_of(
 
 
 def _worst(problems: list[Finding]) -> str:
-    first = max(problems, key=lambda f: RANK[f.severity])
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{heading(first)}{more}"
+    first = min(problems, key=urgency)
+    more = len({(f.code, f.title) for f in problems}) - 1
+    return f"{heading(first)}{f' (and {more} more)' if more else ''}"
+
+
+def urgency(finding: Finding) -> tuple[int, bool, str]:
+    """Order of problems: the worst first, of these the ones with a proved cure, then by code."""
+    proved = any(f.proof and f.proof.outcome == "proved" for f in finding.fixes)
+    return -RANK[finding.severity], not proved, finding.code
 
 
 def exit_code(verdict: Verdict, findings: Iterable[Finding] = (), style: ExitStyle = "plain") -> int:

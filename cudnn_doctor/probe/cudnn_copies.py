@@ -17,7 +17,7 @@ import msgspec
 
 from cudnn_doctor.model.base import Absent, Fact, Known, known
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Package, Resolution, SubLibrary, TargetEnv
-from cudnn_doctor.probe.elf import ElfError, ForeignElfError, read_dynamic, read_number, read_section
+from cudnn_doctor.probe.elf import ElfError, ForeignElfError, bytes_needed, read_dynamic, read_number, read_section
 from cudnn_doctor.probe.ownership import Owner, owner_of
 from cudnn_doctor.probe.packages import installed, probe_packages
 from cudnn_doctor.probe.search_dirs import LD_PRELOAD, library_folders
@@ -32,6 +32,7 @@ _NO_VERSION = Absent(reason="not-found", detail="no file name, package or header
 # Sub-libraries that name the cuBLASLt which they dlopen, and so the CUDA major that they were built for.
 _NAMES_CUBLAS = ("libcudnn_ops_infer", "libcudnn_adv", "libcudnn_engines_precompiled")
 _RODATA = 16 << 20
+ELF_HEADER = 64  # bytes, of a 64-bit file
 
 
 class _File(msgspec.Struct):
@@ -181,6 +182,8 @@ def _copy(
         claimed_by=owner.claimed_by,
         cuda_flavour=flavour,
         sublibraries=tuple(_sublibrary(f, major, owner) for f in parts),
+        size=os.stat(main.real_path).st_size if main else 0,
+        needed=_needed(main.real_path) if main else 0,
     )
 
 
@@ -232,7 +235,16 @@ def _sublibrary(file: _File, major: int, owner: Owner) -> SubLibrary:
         real_path=file.real_path,
         version=version,
         size=size,
+        needed=_needed(file.real_path),
     )
+
+
+def _needed(path: str) -> int:
+    """Bytes that the file must have; 0 where it does not say. A shorter one than an ELF header needs that."""
+    try:
+        return bytes_needed(path)
+    except (OSError, ElfError):
+        return ELF_HEADER if os.path.getsize(path) < ELF_HEADER else 0
 
 
 def _file_version(file: _File) -> Known[str] | None:

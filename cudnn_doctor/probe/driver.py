@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,7 +49,13 @@ def probe_driver(
         uvm=linux_fact(lambda: _module_loaded(root, "nvidia_uvm")),
         libcuda=libcuda,
         libcuda_off_path=_libcuda_off_path(root, libcuda) if on_linux() else (),
+        majors=linux_fact(lambda: _majors(root)),
     )
+
+
+def with_libcuda(driver: Driver, environ: Mapping[str, str], root: Path = ROOT) -> Driver:
+    """The driver with the libcuda that programs with other variables would find."""
+    return msgspec.structs.replace(driver, libcuda=_libcuda(root, environ) if on_linux() else ())
 
 
 def with_init(driver: Driver, init: Known[CudaInit] | Absent) -> Driver:
@@ -89,6 +96,13 @@ def _module_loaded(root: Path, name: str) -> Known[bool] | Absent:
     return known(loaded, "/proc/modules")
 
 
+def _majors(root: Path) -> Known[dict[str, int]] | Absent:
+    """Numbers of the driver's character devices: {"nvidia": 195, "nvidia-uvm": 509}. Newer modules call the first
+    "nvidia" or "nvidiactl" instead of "nvidia-frontend"."""
+    listed, _, _ = read(root, "/proc/devices").partition("Block devices:")
+    return known({n: int(m) for m, n in re.findall(r"^\s*(\d+) (nvidia\S*)$", listed, re.MULTILINE)}, "/proc/devices")
+
+
 def _device_nodes(root: Path) -> Known[tuple[DeviceNode, ...]] | Absent:
     names = [name for name in entries(root, "/dev") if re.fullmatch(_NODES, name)]
     names.sort(key=lambda name: (not name[-1].isdigit(), len(name), name))  # nvidia2 before nvidia10, others behind
@@ -106,7 +120,22 @@ def _node(root: Path, name: str) -> DeviceNode:
             os.close(os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
         except OSError as error:
             refused = errno.errorcode.get(error.errno or 0, str(error.errno))
-    return DeviceNode(path=path, readable=readable, writable=writable, refused=refused)
+    kind, major, minor = _device(place)
+    return DeviceNode(
+        path=path, readable=readable, writable=writable, refused=refused, kind=kind, major=major, minor=minor
+    )
+
+
+def _device(place: str) -> tuple[str, int, int]:
+    """Kind of a node and, of a device, its numbers."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return "", -1, -1
+    for kind, is_one in (("char", stat.S_ISCHR), ("block", stat.S_ISBLK)):
+        if is_one(found.st_mode):
+            return kind, os.major(found.st_rdev), os.minor(found.st_rdev)
+    return "folder" if stat.S_ISDIR(found.st_mode) else "file", -1, -1
 
 
 def _libcuda(root: Path, environ: Mapping[str, str]) -> tuple[LibcudaCopy, ...]:

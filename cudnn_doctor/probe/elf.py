@@ -102,6 +102,28 @@ def read_dynamic(path: str | Path, machine: str = "") -> Dynamic:
             raise ElfError(f"damaged dynamic section: {e}") from e
 
 
+def bytes_needed(path: str | Path) -> int:
+    """Bytes that the file must have by its own headers: up to the end of its last segment and of its section table. A
+    shorter file was cut off: the loader maps it, and the process ends with SIGBUS or at a symbol that is not there.
+
+    Raises:
+        ElfError: not an ELF object for this machine, or one without whole headers.
+        OSError: not readable.
+    """
+    with open(path, "rb", buffering=0) as file:
+        header = _Header(file, this_machine())
+        offset, count = header.segments
+        size = header.layout.segment.size
+        try:
+            rows = _read(file, offset, count * size)
+        except ValueError:
+            return int(offset + count * size)
+        at, length = (2, 5) if header.layout.wide else (1, 4)
+        ends = [int(row[at] + row[length]) for row in header.layout.segment.iter_unpack(rows)]
+        table, sections, _ = header.sections
+        return max((*ends, int(table + sections * header.layout.section.size), int(offset + count * size)))
+
+
 def read_section(path: str | Path, name: str, limit: int) -> bytes:
     """The bytes of a section such as ".rodata", at most `limit`; empty where the file has no such section.
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from cudnn_doctor.live import open_files
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import Host, Limits
 from cudnn_doctor.probe.cgroups import UNLIMITED, probe_memory_limit
@@ -50,9 +51,15 @@ def probe_limits(root: Path = ROOT) -> Limits:
     return Limits(
         stack=guard(lambda: _rlimit("RLIMIT_STACK")),
         memlock=guard(lambda: _rlimit("RLIMIT_MEMLOCK")),
-        open_files=guard(lambda: _rlimit("RLIMIT_NOFILE")),
+        open_files=guard(_open_files),
         cgroup_memory=probe_memory_limit(root),
+        address_space=guard(lambda: _rlimit("RLIMIT_AS")),
     )
+
+
+def _open_files() -> Known[int] | Absent:
+    read = _rlimit("RLIMIT_NOFILE")  # ours may have been raised meanwhile
+    return known(open_files.given(), read.source) if isinstance(read, Known) else read
 
 
 def _rlimit(name: str) -> Known[int] | Absent:

@@ -17,12 +17,16 @@ LEVELS: dict[summary.State, str] = {"crashed": "error", "error": "error", "warni
 def render_github(report: Report) -> str:
     """The commands, the verdict last. The job summary is `render_markdown` of the same report."""
     lines = [
-        _command(LEVELS[summary.state_of(f)], one_line(heading(f)), "\n".join(summary.in_full(f)))
-        for f in summary.ordered(report.findings, *LEVELS)
+        _command(LEVELS[summary.state_of(c.finding)], one_line(c.heading), "\n".join(_told(c)))
+        for c in summary.causes(report, *LEVELS)
     ]
     level = {"ok": "notice", "problem": "error", "no-verdict": "error"}[report.verdict]
     verdict = f"{report.reason} (exit code {report.exit_code})\n{summary.next_step(report)}"
     return "\n".join((*lines, _command(level, f"cudnn-doctor: {report.verdict}", verdict))) + "\n"
+
+
+def _told(cause: summary.Cause) -> tuple[str, ...]:
+    return (*summary.in_full(cause.finding), *(f"So: {heading(f)}" for f in cause.consequences))
 
 
 def _command(level: str, title: str, message: str) -> str:

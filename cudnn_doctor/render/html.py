@@ -50,15 +50,15 @@ def render_html(report: Report, *, explanation: Explanation | None = None, rules
 
 
 def _sections(report: Report, explanation: Explanation | None, rules: dict[str, Rule]) -> Iterable[Markup]:
-    bad = summary.ordered(report.findings, "crashed", "error", "warning")
-    notes = summary.ordered(report.findings, "note")
+    bad = summary.causes(report, "crashed", "error", "warning")
+    notes = summary.causes(report, "note")
     yield _banner(report)
     found = summary.categories(report)
     parts = (
         tag("li", tag("strong", c.name), tag("span", badge(c.state)), tag("div", _lines(c.facts) or "–")) for c in found
     )
     yield section("Overview", tag("ul", *parts, class_="overview") if found else "")
-    yield section(f"Problems ({len(bad)})", *(card(f, rules.get(f.code)) for f in bad))
+    yield section(f"Problems ({len(bad)})", *(card(c, rules.get(c.finding.code)) for c in bad))
     if explanation is not None:
         yield section("What the log says", explanation_part(explanation))
     yield section("Compatibility", _compatibility(report))
@@ -70,7 +70,7 @@ def _sections(report: Report, explanation: Explanation | None, rules: dict[str, 
     yield section("Live check", table("cuDNN used for real, in child processes", ("Where", "Outcome", "Time"), runs))
     provoked = [r for r in report.scenarios if r.scenario != "live-check"]
     yield section("Provoked states", *concluded(summary.conclusions(report)), heat_map(provoked))
-    yield section(f"Notes ({len(notes)})", *(card(f, rules.get(f.code)) for f in notes))
+    yield section(f"Notes ({len(notes)})", *(card(c, rules.get(c.finding.code)) for c in notes))
     yield section("Could not be decided", short_list(summary.ordered(report.findings, "unknown")))
     yield section("Details", *_details(report))
     checked = f", compatibility data of {report.tool.matrix_checked_on}" if report.tool.matrix_checked_on else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cudnn_doctor.model.base import Fact, Known
 from cudnn_doctor.model.live import ScenarioResult
-from cudnn_doctor.model.report import Finding, Fix
+from cudnn_doctor.model.report import Finding, Fix, Proof
 from cudnn_doctor.model.verdict import heading
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import one_line, short_path
@@ -76,10 +76,11 @@ def fact(value: Fact[str]) -> Markup:
     return code(value.value) if isinstance(value, Known) else tag("span", f"– ({value.reason})", class_="soft")
 
 
-def card(finding: Finding, rule: Rule | None) -> Markup:
-    """A finding in full."""
+def card(cause: summary.Cause, rule: Rule | None) -> Markup:
+    """A cause in full, with what follows from it folded."""
+    finding = cause.finding
     state = summary.state_of(finding)
-    parts = [tag("h3", badge(state), " ", one_line(heading(finding)))]
+    parts = [tag("h3", badge(state), " ", one_line(cause.heading))]
     if finding.detail and finding.title:
         parts.append(tag("p", finding.detail))
     if finding.evidence:
@@ -88,7 +89,9 @@ def card(finding: Finding, rule: Rule | None) -> Markup:
             for e in finding.evidence
         )
         parts.append(tag("div", tag("strong", "Seen"), tag("ul", *seen)))
-    parts += [fix_part(f) for f in finding.fixes]
+    parts += [fix_part(f, f.proof) for f in finding.fixes]
+    if cause.consequences:
+        parts.append(folded(f"What follows from it ({len(cause.consequences)})", short_list(cause.consequences)))
     parts.append(tag("p", f"Owner: {OWNERS[finding.owner]}.", class_="soft small"))
     if rule:
         why = join((tag("p", rule.explain), tag("p", "Source: ", rule.source, class_="small")))
@@ -96,11 +99,13 @@ def card(finding: Finding, rule: Rule | None) -> Markup:
     return tag("article", *parts, class_=f"card {state}-edge")
 
 
-def fix_part(fix: Fix | LogFix) -> Markup:
-    """What to do, the command, and how to see that it worked."""
+def fix_part(fix: Fix | LogFix, proof: Proof | None = None) -> Markup:
+    """What to do, the command, what its trial proved, and how to see that it worked."""
     parts = [tag("p", tag("strong", "Fix: "), fix.text)]
     if fix.command:
         parts.append(tag("pre", tag("code", fix.command)))
+    if proof:
+        parts.append(tag("p", tag("em", proof.text)))
     if fix.verify:
         parts += [tag("p", "Verify:"), tag("pre", tag("code", fix.verify))]
     return tag("div", *parts)

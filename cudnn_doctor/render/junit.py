@@ -58,7 +58,10 @@ def _case(report: Report, category: str, finding: Finding) -> Markup:
     text = "\n".join(summary.in_full(finding))
     state = summary.state_of(finding)
     child: tuple[Markup, ...] = ()
-    if finding.status == "problem" and RANK[finding.severity] >= RANK[report.fail_on]:
+    if finding.consequence_of:
+        cause = summary.cause_of(report, finding)
+        child = (tag("skipped", message=f"a consequence of {one_line(heading(cause))}"),)
+    elif finding.status == "problem" and RANK[finding.severity] >= RANK[report.fail_on]:
         child = (tag("failure", text, message=name, type=finding.code),)
     elif state == "crashed":
         child = (tag("error", text, message=one_line(finding.detail or name), type=finding.code),)

@@ -53,11 +53,11 @@ def pieces(report: Report, explanation: Explanation | None = None) -> Iterator[s
         yield f"> {text(note)}"
     yield overview(report)
     for title, states in (("Problems", ("crashed", "error", "warning")), ("Notes", ("note",))):
-        chosen = summary.ordered(report.findings, *states)
+        chosen = summary.causes(report, *states)
         if chosen:
             yield f"## {title} ({len(chosen)})"
-            for finding in chosen:
-                yield _finding(finding)
+            for cause in chosen:
+                yield _finding(cause)
     if explanation is not None:
         yield "## What the log says"
         yield from _explanation(explanation)
@@ -76,14 +76,21 @@ def overview(report: Report) -> str:
     )
 
 
-def _finding(finding: Finding) -> str:
-    parts = [f"### {SIGNS[summary.state_of(finding)]}: {text(heading(finding))}"]
+def _finding(cause: summary.Cause) -> str:
+    finding = cause.finding
+    parts = [f"### {SIGNS[summary.state_of(finding)]}: {text(cause.heading)}"]
     if finding.detail and finding.title:
         parts.append(text(finding.detail))
     if finding.evidence:
         parts.append(bullets(f"{code(e.value)}{f' ({code(e.source)})' if e.source else ''}" for e in finding.evidence))
     for fix in finding.fixes:
         parts += _fix(fix)
+        if fix.proof:
+            parts.append(f"*{text(fix.proof.text)}*")
+    if cause.consequences:
+        count = len(cause.consequences)
+        what = "What follows from it (1)" if count == 1 else f"What follows from it ({count})"
+        parts.append(folded(what, bullets(text(heading(f)) for f in cause.consequences)))
     parts.append(f"<sub>Owner: {finding.owner}</sub>")
     return "\n\n".join(parts)
 

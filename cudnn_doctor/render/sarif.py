@@ -30,6 +30,9 @@ KINDS: dict[summary.State, Literal["pass", "fail", "open", "notApplicable"]] = {
 }
 
 
+FAILS: tuple[summary.State, ...] = ("error", "warning", "note")  # what follows from another is told with that one
+
+
 def render_sarif(report: Report, rules: Sequence[Rule] | None = None) -> str:
     """The log with one run; `rules` are all rules of the tool where None."""
     if rules is None:
@@ -59,7 +62,10 @@ def render_sarif(report: Report, rules: Sequence[Rule] | None = None) -> str:
                 "toolExecutionNotifications": [_notification(f, index) for f in crashed],
             }
         ],
-        "results": [_result(f, index) for f in report.findings if f.status != "crashed"],
+        "results": [
+            *(_result(c.finding, index, c) for c in summary.causes(report, *FAILS)),
+            *(_result(f, index) for f in report.findings if summary.state_of(f) not in (*FAILS, "crashed")),
+        ],
         "properties": {"verdict": report.verdict, "takenAt": _text(report.snapshot.taken_at)},
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -84,10 +90,12 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return described
 
 
-def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
+def _result(finding: Finding, index: dict[str, int], cause: summary.Cause | None = None) -> dict[str, Any]:
     state = summary.state_of(finding)
     pointers = [e.pointer for e in finding.evidence] or [f"/findings/{finding.code}"]
-    text = "\n".join((heading(finding), *summary.in_full(finding)))
+    below = [heading(f) for f in cause.consequences] if cause else []
+    title = cause.heading if cause else heading(finding)
+    text = "\n".join((title, *summary.in_full(finding), *(f"So: {line}" for line in below)))
     return {
         "ruleId": finding.code,
         "ruleIndex": index[finding.code],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cudnn_doctor.model.report import Finding, Report
-from cudnn_doctor.model.verdict import RANK, exit_code, heading
+from cudnn_doctor.model.report import Report
+from cudnn_doctor.model.verdict import RANK, exit_code
 from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import disarmed, one_line
 
@@ -16,27 +16,29 @@ def render_quiet(report: Report) -> str:
     if report.verdict == "ok":
         return ""
     counting = [
-        f
-        for f in summary.ordered(report.findings, "error", "warning", "note")
-        if RANK[f.severity] >= RANK[report.fail_on]
+        c
+        for c in summary.causes(report, "error", "warning", "note")
+        if RANK[c.finding.severity] >= RANK[report.fail_on]
     ]
-    lines = [_line(f) for f in counting] or [f"{report.verdict}: {report.reason}"]
+    lines = [_line(c) for c in counting] or [f"{report.verdict}: {report.reason}"]
     return "".join(f"{disarmed(one_line(line))}\n" for line in lines)
 
 
-def _line(finding: Finding) -> str:
+def _line(cause: summary.Cause) -> str:
+    finding = cause.finding
     fix = finding.fixes[0] if finding.fixes else None
-    remedy = f"; fix: {fix.command or fix.text}" if fix else ""
-    return f"{finding.severity}: {heading(finding)}{remedy}"
+    proof = f" ({fix.proof.text})" if fix and fix.proof else ""
+    remedy = f"; fix: {fix.command or fix.text}{proof}" if fix else ""
+    return f"{finding.severity}: {cause.heading}{remedy}"
 
 
 def render_nagios(report: Report) -> str:
     """ "CUDNN CRITICAL - CD301 ... | errors=1 warnings=0 unknown=0 live_ms=420": the plugin guidelines' one line, in
     which a "|" begins the performance data."""
     state = NAGIOS[exit_code(report.verdict, report.findings, "nagios")]
-    found = [summary.state_of(f) for f in report.findings]
-    worst = summary.ordered(report.findings, "error", "warning")
-    reason = heading(worst[0]) if worst and report.verdict != "no-verdict" else report.reason
+    found = [summary.state_of(f) for f in report.findings if not f.consequence_of]
+    worst = summary.causes(report, "error", "warning")
+    reason = worst[0].heading if worst and report.verdict != "no-verdict" else report.reason
     more = f" (and {len(worst) - 1} more)" if len(worst) > 1 else ""
     numbers = {
         "errors": f"{found.count('error')}",

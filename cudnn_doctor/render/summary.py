@@ -15,8 +15,10 @@ from cudnn_doctor.model.base import Absent, Base, Known, value_or
 from cudnn_doctor.model.facts import Gpu, Resolution, Snapshot
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Report
+from cudnn_doctor.model.verdict import heading, urgency
 from cudnn_doctor.render.clean import short_path, size, time
 from cudnn_doctor.rules.base import CATEGORIES, category_of
+from cudnn_doctor.rules.switches import CAN_BREAK, CHANGES
 
 State = Literal["ok", "note", "warning", "error", "unknown", "skipped", "crashed"]
 WORST_FIRST: tuple[State, ...] = ("crashed", "error", "warning", "unknown", "note", "ok", "skipped")
@@ -47,6 +49,76 @@ def ordered(findings: Iterable[Finding], *states: State) -> tuple[Finding, ...]:
     """The findings in these states, worst first, by code within a state."""
     chosen = [f for f in findings if state_of(f) in states]
     return tuple(sorted(chosen, key=lambda f: (WORST_FIRST.index(state_of(f)), f.code)))
+
+
+class Cause(Base, frozen=True, kw_only=True):
+    """Problems that say the same of several copies or devices, as one, and what follows from them."""
+
+    finding: Finding
+    others: tuple[Finding, ...] = ()  # the same of other subjects
+    consequences: tuple[Finding, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """Its heading, and of whom else that holds."""
+        if not self.others:
+            return heading(self.finding)
+        also = ", ".join(f.subject for f in self.others[:3])
+        more = f" and {len(self.others) - 3} more" if len(self.others) > 3 else ""
+        return f"{heading(self.finding)} (also {also}{more})"
+
+
+def causes(report: Report, *states: State) -> tuple[Cause, ...]:
+    """The findings in these states that follow from no other, worst first, those with a proved cure before the rest."""
+    roots: dict[str, list[Finding]] = {}
+    for finding in sorted(ordered(report.findings, *states), key=lambda f: (_rank(f), urgency(f))):
+        if not finding.consequence_of:
+            roots.setdefault(_same(finding), []).append(finding)
+    below = _below(report)
+    return tuple(
+        Cause(
+            finding=first,
+            others=tuple(others),
+            consequences=_once(f for own in (first, *others) for f in below.get(id(own), ())),
+        )
+        for first, *others in roots.values()
+    )
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Worst first, and of those that read alike one."""
+    return tuple({heading(f): f for f in ordered(findings, *WORST_FIRST)}.values())
+
+
+def _rank(finding: Finding) -> int:
+    return WORST_FIRST.index(state_of(finding))
+
+
+def _same(finding: Finding) -> str:
+    """Equal for findings that differ in their subject alone."""
+    fixes = " ".join(f"{f.text} {f.command}" for f in finding.fixes)
+    return f"{finding.code} {state_of(finding)} {finding.title} {fixes}".replace(finding.subject or "\0", "")
+
+
+def _below(report: Report) -> dict[int, list[Finding]]:
+    """What follows from each cause, by the identity of the finding."""
+    found: dict[int, list[Finding]] = {}
+    for finding in report.findings:
+        if finding.consequence_of:
+            found.setdefault(id(cause_of(report, finding)), []).append(finding)
+    return found
+
+
+def cause_of(report: Report, finding: Finding) -> Finding:
+    """The finding from which this one follows in the end; a pointer that leads nowhere ends the way."""
+    seen: set[str] = set()
+    while finding.consequence_of and finding.consequence_of not in seen:
+        seen.add(finding.consequence_of)
+        place = finding.consequence_of.rpartition("/")[2]
+        if not place.isdigit() or int(place) >= len(report.findings):
+            break
+        finding = report.findings[int(place)]
+    return finding
 
 
 def categories(report: Report) -> tuple[Category, ...]:
@@ -80,21 +152,24 @@ def in_full(finding: Finding) -> tuple[str, ...]:
     for fix in finding.fixes:
         lines.append(f"Fix: {fix.text}")
         lines += [f"  {fix.command}"] if fix.command else []
+        lines += [f"Trial: {fix.proof.text}"] if fix.proof else []
         lines += [f"Verify: {fix.verify}"] if fix.verify else []
     return tuple(lines)
 
 
 def counts(report: Report) -> tuple[tuple[int, str], ...]:
     """(3, "ok"), (1, "error"), ...: only what there is, worst first."""
-    states = sorted((state_of(f) for f in report.findings), key=WORST_FIRST.index)
-    return tuple((len(list(group)), state) for state, group in groupby(states))
+    states = sorted((state_of(f) for f in report.findings if not f.consequence_of), key=WORST_FIRST.index)
+    tally = [(len(list(group)), str(state)) for state, group in groupby(states)]
+    below = sum(bool(f.consequence_of) for f in report.findings)
+    return (*tally, *([(below, "consequence" if below == 1 else "consequences")] if below else ()))
 
 
 def first_fix(report: Report) -> tuple[Finding, Fix] | None:
-    """The worst problem that says what to do, and its first fix."""
-    for finding in ordered(report.findings, "error", "warning", "note"):
-        if finding.fixes:
-            return finding, finding.fixes[0]
+    """The worst cause that says what to do, and its first fix."""
+    for cause in causes(report, "error", "warning", "note"):
+        if cause.finding.fixes:
+            return cause.finding, cause.finding.fixes[0]
     return None
 
 
@@ -104,7 +179,9 @@ def next_step(report: Report) -> str:
         fix = first_fix(report)
         if fix is None:
             return "Run the check again after a change."
-        return f"Start with {fix[0].code}: {fix[1].text.rstrip('.:')}. Then run the check again."
+        proof = fix[1].proof
+        proved = f" {proof.text[:1].upper()}{proof.text[1:]}." if proof and proof.outcome == "proved" else ""
+        return f"Start with {fix[0].code}: {fix[1].text.rstrip('.:')}.{proved} Then run the check again."
     if report.verdict == "ok":
         return (
             "If a program still fails on this machine, give its log to `cudnn-doctor explain LOG`; "
@@ -270,14 +347,17 @@ def environment_facts(report: Report) -> Iterable[str]:
 def live_facts(report: Report) -> Iterable[str]:
     """ "device 0, cuDNN 9.19.0: works, 285 ms (context 121 ms, cudnnCreate 3.5 ms, ...)"."""
     live = [r for r in report.scenarios if r.scenario == "live-check"]
-    for r in live:
-        yield f"{live_subject(r)}: {live_outcome(r)}"
+    yield from dict.fromkeys(f"{live_subject(r)}: {live_outcome(r)}" for r in live)
     if not live:
         yield "not run"
 
 
 # What a person looks for first among the variables, and the calls whose cost is told.
-TOLD = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "TF_FORCE_GPU_ALLOW_GROWTH", "XLA_FLAGS", "PYTHONPATH")
+TOLD = (
+    *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "TF_FORCE_GPU_ALLOW_GROWTH", "XLA_FLAGS", "PYTHONPATH"),
+    *CAN_BREAK,
+    *CHANGES,
+)
 TIMED = {
     "cuDevicePrimaryCtxRetain": "context",
     "cudnnCreate": "cudnnCreate",

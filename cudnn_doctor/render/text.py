@@ -12,6 +12,7 @@ from cudnn_doctor.render import summary
 from cudnn_doctor.render.clean import cells, encodable, one_line, pad, visible, wrap
 from cudnn_doctor.render.lines import Line, Span, Style, finish
 
+SHOWN = 4  # consequences of a cause
 MIN_WIDTH, NARROW, MAX_WIDTH = 40, 64, 200
 SIGNS: dict[summary.State, tuple[str, str]] = {
     "ok": ("[✓]", "[ok]"),
@@ -57,12 +58,12 @@ class Layout:
         yield ()
         yield from self._overview(report)
         for title, states in (("Problems", ("crashed", "error", "warning")), ("Notes", ("note",))):
-            chosen = summary.ordered(report.findings, *states)
+            chosen = summary.causes(report, *states)
             if chosen:
                 yield from ((), (("bold", f"{title} ({len(chosen)})"),))
-                for finding in chosen:
+                for cause in chosen:
                     yield ()
-                    yield from self._finding(finding)
+                    yield from self._with_consequences(cause, verbose=verbose)
         unknown = summary.ordered(report.findings, "unknown")
         if unknown:
             yield from ((), (("bold", f"Could not be decided ({len(unknown)})"),))
@@ -86,19 +87,38 @@ class Layout:
             if self.width < NARROW:
                 yield first
                 first, lead = (("", "    "),), 4
-            shown = [f for f in category.findings if summary.state_of(f) in ("crashed", "error", "warning")]
+            bad = [f for f in category.findings if summary.state_of(f) in ("crashed", "error", "warning")]
+            shown = [f for f in bad if not f.consequence_of]
             facts = list(category.facts) or ([] if shown else [f"{len(category.findings)} checks"])
+            roots = {summary.cause_of(report, f).code for f in bad if f.consequence_of}
+            facts += [f"failing because of {', '.join(sorted(roots))}"] if roots and not shown else []
             spans: list[tuple[Style, str]] = [("", fact) for fact in facts]
             spans += [(summary.state_of(f), heading(f)) for f in shown]
             for i, (style, text) in enumerate(spans):
                 start: Line = first if i == 0 else (("", " " * lead),)
                 yield from self.block(one_line(text), first=start, style=style)
 
-    def _finding(self, finding: Finding) -> Iterator[Line]:
+    def _with_consequences(self, cause: summary.Cause, *, verbose: bool) -> Iterator[Line]:
+        yield from self._finding(cause.finding, cause.heading)
+        if not cause.consequences:
+            return
+        count = len(cause.consequences)
+        if verbose:
+            for finding in cause.consequences:
+                yield ()
+                yield from self._finding(finding, f"{heading(finding)} (a consequence of {cause.finding.code})")
+            return
+        indent = cells(self.sign("error")[1]) + 1
+        lines = [one_line(heading(f)) for f in cause.consequences[:SHOWN]]
+        lines += [f"and {count - SHOWN} more (-v shows all)"] if count > SHOWN else []
+        for label, line in zip(("so:     ", *["        "] * SHOWN), lines, strict=False):
+            yield from self.block(line, indent=indent, first=(("dim", label),), style="dim")
+
+    def _finding(self, finding: Finding, title: str = "") -> Iterator[Line]:
         state = summary.state_of(finding)
         sign = self.sign(state)
         indent = cells(sign[1]) + 1
-        yield from self.block(one_line(heading(finding)), first=(sign, ("", " ")), style="bold")
+        yield from self.block(one_line(title or heading(finding)), first=(sign, ("", " ")), style="bold")
         if finding.detail and finding.title:
             yield from self.block(finding.detail, indent=indent)
         for evidence in finding.evidence:
@@ -113,6 +133,9 @@ class Layout:
     def _fix(self, fix: Fix, indent: int) -> Iterator[Line]:
         yield from self.block(fix.text, indent=indent, first=(("bold", "fix:    "),))
         for label, command in (("        ", fix.command), ("verify: ", fix.verify)):
+            if label != "        " and fix.proof:
+                style: Style = "ok" if fix.proof.outcome == "proved" else ""
+                yield from self.block(fix.proof.text, indent=indent, first=(("", "        "),), style=style)
             for i, line in enumerate(visible(command).splitlines()):
                 start = label if i == 0 else " " * len(label)
                 yield (("", " " * indent), ("bold", start), ("command", line))

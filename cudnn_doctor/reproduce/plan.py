@@ -175,7 +175,7 @@ def child_job(
         device=device.ordinal,
         set_env=env,
         deadline=CHILD_SECONDS * repeat,
-        stack_limit=states[0][1].stack_limit,
+        limits={} if states[0][1].stack_limit is None else {"STACK": states[0][1].stack_limit},
     )
 
 

@@ -14,7 +14,7 @@ SUBJECTS = {  # files with rules, by the command whose facts they judge
         *("gpu", "gpu_health"),
         *("cudnn", "cudnn_files", "cudnn_load", "cudnn_needs"),
         "compat",
-        *("environment", "variables"),
+        *("environment", "variables", "switches", "limits"),
         *("live", "live_calls"),
         "required",
     ),

@@ -25,9 +25,11 @@ from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
+from msgspec.structs import replace
+
 from cudnn_doctor.model.base import Absent, Base, Known, value_or
 from cudnn_doctor.model.facts import Snapshot, TargetEnv
-from cudnn_doctor.model.live import ScenarioResult
+from cudnn_doctor.model.live import ScenarioResult, Trial
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Owner, Severity, Status
 from cudnn_doctor.model.versions import NotAVersionError
 
@@ -38,18 +40,20 @@ T = TypeVar("T")
 
 
 class Case:
-    """What a rule may look at: facts, live results, the matrix (loaded on first use), what the user requires."""
+    """What a rule may look at: facts, live results, trials, the matrix (loaded on first use), what is required."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         scenarios: Sequence[ScenarioResult] = (),
         *,
+        trials: Sequence[Trial] = (),
         load_matrix: Callable[[], Matrix] | None = None,
         required: Iterable[str] = (),
     ) -> None:
         self.snapshot = snapshot
         self.scenarios = tuple(scenarios)
+        self.trials = tuple(trials)
         self.required = frozenset(required)
         self._load_matrix = load_matrix
 
@@ -207,6 +211,7 @@ class Rule(Base, frozen=True, kw_only=True):
     check: Callable[[Case], Iterable[Outcome]]
     required: bool = False  # without its answer there is no verdict (exit 2)
     requirements: tuple[str, ...] = ()  # what of `--require` it answers
+    follows: tuple[str, ...] = ()  # beginnings of the codes that can bring its problem about, the likeliest first
 
     @property
     def category(self) -> str:
@@ -249,7 +254,7 @@ def _of_environment(fix: Fix, patient: TargetEnv) -> Fix:
     place = patient.prefix if patient.kind != "system" else value_or(patient.python, patient.prefix)
     check = f"cudnn-doctor check --env {quote(place)}"
     command, verify = (text.replace("cudnn-doctor check", check) for text in (fix.command, fix.verify))
-    return Fix(text=fix.text, command=command, verify=verify)
+    return replace(fix, command=command, verify=verify)
 
 
 def rule(
@@ -264,6 +269,7 @@ def rule(
     examples: Callable[[], tuple[tuple[Status, Case], ...]],
     required: bool = False,
     requirements: tuple[str, ...] = (),
+    follows: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Case], Iterable[Outcome]]], Rule]:
     """Makes a `Rule` of the decorated function."""
 
@@ -280,6 +286,7 @@ def rule(
             check=check,
             required=required,
             requirements=requirements,
+            follows=follows,
         )
 
     return wrap

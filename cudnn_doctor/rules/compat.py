@@ -27,7 +27,7 @@ from cudnn_doctor.rules.compat_facts import (
 )
 from cudnn_doctor.rules.compat_gpu import cudnn_code, driver_cudnn, driver_framework, driver_ptx, wheel_code
 from cudnn_doctor.rules.facts import copies, copy_name
-from cudnn_doctor.rules.remedies import SHOW_PATH, again, fix, pip, quoted, satisfied, unshadow, without_folders
+from cudnn_doctor.rules.remedies import SHOW_PATH, again, cure, fix, pip, quoted, satisfied, unshadow, without_folders
 from cudnn_doctor.rules.sample import EX, sample
 
 __all__ = [  # the rules that are written elsewhere; `all_rules` finds them here
@@ -76,8 +76,8 @@ def _suitable(case: Case, found: Loaded) -> list[Fix]:
         step = found.search.step
         text = f"{copy_name(accepted[0])} would do, but {found.copy.path} is found first ({step})"
         leave = without_folders(case, found.copy.directory, found.copy.path.rpartition("/")[0])
-        command = leave or (SHOW_PATH if "LD_LIBRARY_PATH" in step else "")
-        fixes.append(fix(text, command, verify=again("CD406")))
+        show = SHOW_PATH if "LD_LIBRARY_PATH" in step else ""
+        fixes.append(cure(text, leave, verify=again("CD406")) if leave else fix(text, show, verify=again("CD406")))
     cuda = numbers(built_cuda(case, found.framework) or str(flavour(found.copy) or 12))[0]
     distribution = f"nvidia-cudnn-cu{cuda}"
     declared, _ = requirement(case, found.framework, distribution)
@@ -100,6 +100,10 @@ def _suitable(case: Case, found: Loaded) -> list[Fix]:
         text = f"Install cuDNN {built} for CUDA {cuda} from NVIDIA's archive; PyPI has none that {found.name} accepts"
         fixes.append(fix(text, verify=again("CD406")))
     return fixes
+
+
+def _installed(case: Case, distribution: str) -> str:
+    return next((p.version for p in value_or(case.snapshot.packages, ()) if p.name == distribution), "")
 
 
 def _accepts(case: Case, found: Loaded, built: str, version: str) -> bool:
@@ -132,6 +136,7 @@ numbers, 9.10 is newer than 9.3.""",
         ("ok", sample({"cudnn.0.version": known("9.28.0", EX), "frameworks.0.built_cudnn": known("9.3.0", EX)})),
         ("unknown", sample({"frameworks.0.version": "2.99.0", "cudnn.0.version": known("9.1.0", EX)})),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def loader_minor(case: Case) -> Iterator[Outcome]:
     for found in _loader(case, "loader", "loader:minor"):
@@ -164,6 +169,7 @@ source was compiled with 7005 (compatibility version 7000)").""",
         ("ok", sample(_tensorflow("1.7.0", "7.0", "7.0.5"))),
         ("skipped", sample()),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def loader_exact(case: Case) -> Iterator[Outcome]:
     for found in _loader(case, "loader:exact"):
@@ -207,6 +213,7 @@ a renamed file leads to the wrong one.""",
         ("problem", sample({"cudnn.0.version": known("8.9.7", EX)})),
         ("skipped", sample({"resolutions": ()})),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def loader_major(case: Case) -> Iterator[Outcome]:
     for found in _loader(case, "loader:major", "loader:minor", "loader:exact"):
@@ -242,6 +249,7 @@ accept what it loads (CD406 tells), but nobody tested it.""",
         ("problem", sample({"cudnn.0.version": known("9.28.0", EX), "cudnn.0.package": WHEEL_928})),
         ("skipped", sample({"frameworks.0.requires": ()})),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def declared(case: Case) -> Iterator[Outcome]:
     for found in loaded(case):
@@ -290,6 +298,7 @@ failed.""",
         ("unknown", sample(_tensorflow("2.99.0", "9", "9.28.0"))),
         ("skipped", sample()),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def tested(case: Case) -> Iterator[Outcome]:
     for found in loaded(case):

@@ -44,6 +44,7 @@ GPUs, which gave wrong products.""",
         ("ok", sample()),
         ("problem", sample({"gpus.0.compute_capability": known("7.0", EX)})),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def known_bad(case: Case) -> Iterator[Outcome]:
     here = capabilities(case)
@@ -122,6 +123,7 @@ finds, or fails at the first operation that needs it.""",
         ("problem", sample({"frameworks.0.built_cuda": known("12.8", EX)})),
         ("problem", sample({"cudnn.0.cuda_flavour": known(12, EX), "cudnn.0.version": known("8.9.7", EX)})),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def one_cuda(case: Case) -> Iterator[Outcome]:
     for found in loaded(case):
@@ -240,6 +242,7 @@ answers 3009 (sub-library unavailable).""",
         ("ok", sample()),
         ("problem", sample({"cudnn.0.kind": "jit", "cudnn.0.package": known("nvidia-cudnn-jit-cu13 9.19.0.56", EX)})),
     ),
+    follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def runtime_only(case: Case) -> Iterator[Outcome]:
     for found in loaded(case):

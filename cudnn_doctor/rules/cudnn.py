@@ -21,11 +21,13 @@ from cudnn_doctor.rules.facts import (
     probe_error,
     same_version,
     searches,
+    shortened,
     unanswered,
 )
 from cudnn_doctor.rules.remedies import (
     again,
     fix,
+    in_front,
     pip,
     unshadow,
     with_folder,
@@ -157,6 +159,7 @@ does not count; nor does one in a folder where this framework does not look.""",
         ("problem", _damaged()),
         ("skipped", sample({"frameworks": ()})),
     ),
+    follows=("CD312", "CD508"),
 )
 def winner(case: Case) -> Iterator[Outcome]:
     failed = probe_error(case, "loader") or probe_error(case, "frameworks")
@@ -181,7 +184,7 @@ def winner(case: Case) -> Iterator[Outcome]:
             continue
         usable = [c for _, c in copies(case) if c.soname == wanted and c.kind != "shimless"]
         others = ", ".join(copy_name(c) for _, c in copies(case))
-        searched = ", ".join(dict.fromkeys(s.directory or s.step for s in resolution.steps))
+        searched = shortened(dict.fromkeys(s.directory or s.step for s in resolution.steps), "folder")
         yield problem(
             name,
             f"{wanted} is not found",
@@ -195,6 +198,7 @@ def winner(case: Case) -> Iterator[Outcome]:
                         "Or show it the copy that is here.",
                         with_folder(c.directory),
                         verify=again("CD302"),
+                        change=in_front(case, c.directory),
                     )
                     for c in usable[:1]
                 ),
@@ -226,6 +230,7 @@ copy is found first (LD_LIBRARY_PATH, an apt package, conda) the good one lies t
             sample({"resolutions.1.shadowed": ("/opt/old/libcudnn.so.9",), "frameworks.0.built_cudnn": ABSENT}),
         ),
     ),
+    follows=("CD508",),
 )
 def too_old_first(case: Case) -> Iterator[Outcome]:
     for pointer, name, framework, resolution in searches(case):
@@ -269,6 +274,7 @@ before it (unless the framework's library has a DT_RPATH), so that a line in .ba
 replaces it by another version. Sub-libraries can then come from both.""",
     source=SEARCH_DOC,
     examples=lambda: (("ok", sample()), ("problem", _old_first(version="9.21.0")), ("skipped", _old_first())),
+    follows=("CD508",),
 )
 def overridden(case: Case) -> Iterator[Outcome]:
     for pointer, name, framework, resolution in searches(case):
@@ -316,6 +322,7 @@ sub-libraries of two versions.""",
         ("problem", _two_frameworks("9.1.0")),
         ("ok", _two_frameworks("")),
     ),
+    follows=("CD303", "CD304", "CD508"),
 )
 def torn(case: Case) -> Iterator[Outcome]:
     found_by: dict[str, list[tuple[str, str, CudnnCopy]]] = {}

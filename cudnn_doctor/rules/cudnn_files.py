@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from cudnn_doctor.model.base import Absent, known, value_or
-from cudnn_doctor.model.facts import CudnnCopy, Overwrite
+from cudnn_doctor.model.facts import CudnnCopy, Overwrite, SubLibrary
 from cudnn_doctor.model.report import Evidence, Fix
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, unknown
+from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip, unknown
 from cudnn_doctor.rules.facts import (
     copies,
     copy_name,
@@ -18,9 +20,11 @@ from cudnn_doctor.rules.facts import (
     probe_error,
     requirement_name,
     unanswered,
+    used_by,
 )
 from cudnn_doctor.rules.remedies import (
     again,
+    cure,
     fix,
     pip,
     quoted,
@@ -56,6 +60,7 @@ slower engines.""",
         ("problem", sample({**NO_VERSIONS, "cudnn.0.sublibraries.4.real_path": "/opt/mixed/libcudnn_graph.so.9"})),
         ("unknown", sample(NO_VERSIONS)),
     ),
+    follows=("CD312", "CD307", "CD308", "CD508", "CD303", "CD304"),
 )
 def mixed(case: Case) -> Iterator[Outcome]:
     for pointer, copy in copies(case):
@@ -102,9 +107,9 @@ def _told(foreign: Sequence[Foreign]) -> str:
 def _leave(case: Case, copy: CudnnCopy, foreign: Foreign) -> tuple[Fix, ...]:
     """For a file that the loader finds elsewhere, or that a link leads to."""
     folder, verify = foreign.folder, again("CD306")
-    if leave := without_folders(case, folder):
-        text = f"Take {folder} out of LD_LIBRARY_PATH, so that this copy finds its own files."
-        return (fix(text, leave, verify=verify),)
+    if leave := without_folders(case, folder, foreign.searched):
+        text = f"Take {foreign.searched or folder} out of LD_LIBRARY_PATH, so that this copy finds its own files."
+        return (cure(text, leave, verify=verify),)
     if not foreign.found:
         return reinstall(case, copy, "CD306")
     file = quoted(f"{folder}/{foreign.name}")
@@ -129,6 +134,7 @@ back to engines compiled at run time without a word.""",
         ("unknown", sample({"cudnn.0.version": ABSENT})),
         ("unknown", sample({"cudnn.0.version": known("99.1.0", EX)})),
     ),
+    follows=("CD312", "CD308"),
 )
 def complete(case: Case) -> Iterator[Outcome]:
     from cudnn_doctor.matrix.compat import expected_files
@@ -157,11 +163,11 @@ def complete(case: Case) -> Iterator[Outcome]:
         if not missing:
             yield passed(name, f"All {len(expected)} sub-libraries are there", evidence=evidence)
             continue
-        used = loaded_by(case, copy)
+        used = used_by(case, copy)
         yield problem(
             name,
             f"Incomplete: {', '.join(missing)} missing in {copy.directory}",
-            detail=f"Loaded by: {used}." if used else "Nobody loads this copy as things are.",
+            detail=_use(copy, used),
             evidence=evidence,
             fixes=_parts_for_bundled(case, copy) if bundled else reinstall(case, copy, "CD307"),
             severity=None if in_use(case, copy) else "note",
@@ -178,6 +184,11 @@ def _parts_for_bundled(case: Case, copy: CudnnCopy) -> tuple[Fix, ...]:
     path = with_folder(f"{site}/nvidia/cudnn/lib")
     text = f"{value_or(copy.package, 'This wheel')} carries {copy.soname} alone: give it the parts of the same release."
     return (fix(text, f"{pip(case, 'install', '--no-deps', release)} && {path}", verify=again("CD307")),)
+
+
+def _use(copy: CudnnCopy, used: str) -> str:
+    leads = " LD_LIBRARY_PATH leads to it." if "LD_LIBRARY_PATH" in copy.found_by else ""
+    return f"Loaded by: {used}.{leads}" if used else f"Nobody loads this copy as things are.{leads}"
 
 
 def _overwrite(on_disk: str) -> Overwrite:
@@ -240,3 +251,54 @@ def _keep(case: Case, keep: str, others: Sequence[str]) -> Fix:
     put_back = pip(case, "install", "--force-reinstall", "--no-deps", keep)
     text = f"Keep {keep}: remove {' and '.join(others)}, which takes the shared files away, and put it back."
     return fix(text, f"{pip(case, 'uninstall', *others)} && {put_back}", verify=again("CD308"))
+
+
+@rule(
+    "CD312",
+    title="Whole files of a copy",
+    severity="error",
+    owner="environment",
+    causes=("cudnn-sublibs-mixed",),
+    explain="""A library that was cut off (a full disk, a broken download or copy) still has a good beginning, so that
+the loader maps it; the process then ends with SIGBUS at the first page that is not there, or cuDNN says that a
+sub-library is missing. The size on disk is held against what the file's own ELF headers speak of.""",
+    source="System V ABI, chapters 4 and 5: the last segment and the section table lie inside the file",
+    examples=lambda: (
+        ("ok", sample({"cudnn.0.sublibraries": _sized(1000000)})),
+        ("problem", sample({"cudnn.0.sublibraries": _sized(20000)})),
+        ("skipped", sample()),
+    ),
+    follows=("CD308",),
+)
+def whole(case: Case) -> Iterator[Outcome]:
+    for pointer, copy in copies(case):
+        name = copy_name(copy)
+        files = [
+            (f"{pointer}/sublibraries/{i}/size", s.name, s.size, s.needed) for i, s in enumerate(copy.sublibraries)
+        ]
+        files = [f for f in [(f"{pointer}/size", copy.soname, copy.size, copy.needed), *files] if f[3]]
+        cut = [f for f in files if f[2] < f[3]]
+        if not files:
+            yield skip(name, "nobody looked at the sizes that its files must have")
+        elif not cut:
+            at, file, size, needed = files[-1]
+            evidence = [Evidence(pointer=at, value=f"{file}: {size} bytes, needed {needed}", source="ELF headers")]
+            yield passed(name, f"None of its {len(files)} files is cut off", evidence=evidence)
+        else:
+            yield problem(
+                name,
+                f"{cut[0][1]} is cut off: {cut[0][2]} bytes, and its ELF headers need {cut[0][3]}"
+                + (f" (and {len(cut) - 1} more files)" if len(cut) > 1 else ""),
+                detail=_use(copy, used_by(case, copy)),
+                evidence=[
+                    Evidence(pointer=at, value=f"{file}: {size} bytes, needed {needed}", source="ELF headers")
+                    for at, file, size, needed in cut
+                ],
+                fixes=reinstall(case, copy, "CD312"),
+                severity=None if in_use(case, copy) else "note",
+            )
+
+
+def _sized(size: int) -> tuple[SubLibrary, ...]:
+    mine = sample().snapshot.cudnn[0].sublibraries
+    return tuple(replace(s, size=size if i == 1 else 1000000, needed=1000000) for i, s in enumerate(mine))

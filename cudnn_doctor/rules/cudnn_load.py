@@ -20,7 +20,7 @@ from cudnn_doctor.rules.facts import (
     unanswered,
 )
 from cudnn_doctor.rules.messages import loader_message
-from cudnn_doctor.rules.remedies import again, bring, fix, provide, quoted, reinstall, wheel_of, with_folder
+from cudnn_doctor.rules.remedies import again, bring, fix, in_front, provide, quoted, reinstall, wheel_of, with_folder
 from cudnn_doctor.rules.sample import EX, SITE, sample, search, with_searches
 from cudnn_doctor.rules.sublibraries import foreign_sublibraries
 
@@ -93,7 +93,8 @@ def _bring_helpers(case: Case, copy: CudnnCopy, missing: Sequence[tuple[str, str
     fixes = []
     if folders:
         text = f"{', '.join(n for n, at in missing if at)}: in {' and '.join(folders)}. Put that on the path."
-        fixes.append(fix(text, with_folder(":".join(folders)), verify=again("CD309")))
+        path = ":".join(folders)
+        fixes.append(fix(text, with_folder(path), verify=again("CD309"), change=in_front(case, path)))
     if named := list(dict.fromkeys(filter(None, wheels))):
         text = f"Install {' and '.join(named)} of the CUDA that this cuDNN was built for."
         fixes.append(fix(text, bring(case, copy.real_path, _cuda(copy), *named), verify=again("CD309")))
@@ -139,6 +140,7 @@ found the sub-libraries of another install (cudnnGetVersion answers for those)."
         ),
         ("unknown", sample({"cudnn.0.version_readings": ()})),
     ),
+    follows=("CD306", "CD307", "CD308", "CD312"),
 )
 def readings(case: Case) -> Iterator[Outcome]:
     for pointer, copy in copies(case):
@@ -191,6 +193,7 @@ hangs or cannot be loaded there does the same to every program that gets it.""",
         ("unknown", sample({"cudnn.0.asked": known("not started: OSError: [Errno 24] Too many open files", EX)})),
         ("unknown", sample({"cudnn.0.asked": Absent(reason="not-examined")})),
     ),
+    follows=("CD507", "CD514", "CD312", "CD306", "CD307", "CD308", "CD309"),
 )
 def loads(case: Case) -> Iterator[Outcome]:
     for pointer, copy in copies(case):

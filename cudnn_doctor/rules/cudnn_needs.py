@@ -13,7 +13,9 @@ from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, shown
 from cudnn_doctor.rules.facts import copy_at, frameworks, gpu_present, is_libcudnn, resolutions
 from cudnn_doctor.rules.remedies import (
     again,
+    cure,
     fix,
+    in_front,
     install,
     pip,
     quoted,
@@ -62,7 +64,8 @@ def stopped(case: Case, pointer: str, name: str, resolution: Resolution) -> Outc
     if resolution.step.startswith(BY_THE_USER) or not fixes:
         leave = without_folders(case, at.rpartition("/")[0])
         text = f"Remove {at} or put a whole one in its place" + (", or leave its folder out." if leave else ".")
-        fixes.insert(0, fix(text, leave or f"ls -l {quoted(at)}", verify=again("CD302")))
+        verify = again("CD302")
+        fixes.insert(0, cure(text, leave, verify=verify) if leave else fix(text, f"ls -l {quoted(at)}", verify=verify))
     return problem(
         name,
         f"{resolution.wanted} cannot be opened: {why.rpartition(': ')[2]}",
@@ -125,7 +128,8 @@ def _bring(case: Case, framework: Framework, missing: Sequence[Resolution]) -> l
     fixes = []
     if there:
         text = f"Put {' and '.join(there)} on the path."
-        fixes.append(fix(text, with_folder(":".join(there)), verify=again("CD313")))
+        path = ":".join(there)
+        fixes.append(fix(text, with_folder(path), verify=again("CD313"), change=in_front(case, path)))
     if len(there) < len({r.wanted for r in missing}):
         text = f"Bring in what {framework.distribution} {framework.version} requires."
         fixes.append(

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import CudaInit
+from cudnn_doctor.model.live import Change
 from cudnn_doctor.model.report import Owner
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
 from cudnn_doctor.rules.facts import gpu_present, gpus, hides_every_gpu, in_container, variable
-from cudnn_doctor.rules.remedies import again, fix, quoted
+from cudnn_doctor.rules.remedies import again, fix, quoted, unset
 from cudnn_doctor.rules.sample import EX, sample
 
 INIT = "/snapshot/driver/init"
@@ -26,6 +27,7 @@ class InitError(NamedTuple):
     fixes: tuple[tuple[str, str], ...]  # text, command
 
 
+UNSET_VISIBLE = "unset CUDA_VISIBLE_DEVICES"
 RESTART_DRIVER = (
     "Reload the driver's modules with no process on the GPU, or reboot.",
     "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm",
@@ -36,8 +38,10 @@ INIT_ERRORS: dict[int, InitError] = {
         "environment",
         ("vram-other-process", "environment-restriction"),
         (
-            ("Free memory of the GPU, and see whether a limit on address space or cgroup memory is set.", "nvidia-smi"),
-            ("Lift the limits.", "ulimit -v unlimited"),
+            (
+                "See whether a limit on address space or cgroup memory is set, and whether the GPU is full.",
+                "ulimit -a; nvidia-smi",
+            ),
         ),
     ),
     3: InitError(
@@ -74,7 +78,7 @@ INIT_ERRORS: dict[int, InitError] = {
         "environment",
         ("environment-restriction",),
         (
-            ("Unset CUDA_VISIBLE_DEVICES, or name a GPU that exists.", "unset CUDA_VISIBLE_DEVICES"),
+            ("Unset CUDA_VISIBLE_DEVICES, or name a GPU that exists.", UNSET_VISIBLE),
             ("In a container, start it with the GPU.", "docker run --gpus all ..."),
             ("With MIG on, make an instance and a compute instance first.", "nvidia-smi mig -lgi"),
             ("See what the driver itself lists; a job scheduler may have granted none.", "nvidia-smi -L"),
@@ -84,7 +88,7 @@ INIT_ERRORS: dict[int, InitError] = {
         "CUDA_VISIBLE_DEVICES names a device that is not there, or one twice",
         "environment",
         ("environment-restriction",),
-        (("Unset it, or give each number once.", "unset CUDA_VISIBLE_DEVICES"),),
+        (("Unset it, or give each number once.", UNSET_VISIBLE),),
     ),
     304: InitError(
         "the operating system refused a call of the driver",
@@ -155,8 +159,11 @@ def _init(code: int, name: str) -> Known[CudaInit]:
     return known(CudaInit(code=code, name=name, driver_cuda=known("13.0", EX), library="/usr/lib/libcuda.so.1"), EX)
 
 
+CUINIT = "CD109"
+
+
 @rule(
-    "CD109",
+    CUINIT,
     title="cuInit",
     severity="error",
     owner="node",
@@ -191,6 +198,22 @@ cuInit itself, asked in a child process, tells the reasons apart.""",
         ("unknown", sample({"driver.init": Absent(reason="not-examined")})),
     ),
     required=True,
+    follows=(
+        "CD507",
+        "CD514",
+        "CD501",
+        "CD502",
+        "CD513",
+        "CD102",
+        "CD103",
+        "CD104",
+        "CD106",
+        "CD107",
+        "CD108",
+        "CD110",
+        "CD111",
+        "CD113",
+    ),
 )
 def cuinit(case: Case) -> Iterator[Outcome]:
     init = case.snapshot.driver.init
@@ -246,7 +269,7 @@ def cuinit(case: Case) -> Iterator[Outcome]:
         detail=f"No CUDA program can start here, so cuDNN can only say NOT_INITIALIZED. Asked of {asked.library}.",
         evidence=evidence,
         fixes=[
-            fix(text, command.replace("{driver}", quoted(release)), verify=again("CD109"))
+            fix(text, command.replace("{driver}", quoted(release)), verify=again("CD109"), change=_change(command))
             for text, command in (known_error.fixes if known_error else (RESTART_DRIVER,))
             if _applies(case, command)
         ],
@@ -255,9 +278,13 @@ def cuinit(case: Case) -> Iterator[Outcome]:
     )
 
 
+def _change(command: str) -> Change | None:
+    return unset("CUDA_VISIBLE_DEVICES") if command == UNSET_VISIBLE else None
+
+
 def _applies(case: Case, command: str) -> bool:
     """Whether what a fix speaks of is there at all."""
-    if command == "unset CUDA_VISIBLE_DEVICES":
+    if command == UNSET_VISIBLE:
         return "CUDA_VISIBLE_DEVICES" in case.snapshot.host.environment
     if command.startswith("docker"):
         return in_container(case)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cudnn_doctor.model.base import Absent, Known, known
-from cudnn_doctor.model.facts import DeviceNode
+from cudnn_doctor.model.base import Absent, Known, known, value_or
+from cudnn_doctor.model.facts import CudaInit, DeviceNode
+from cudnn_doctor.model.report import Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
+from cudnn_doctor.rules.environment import HOW_TO_START
 from cudnn_doctor.rules.facts import (
     container_without_gpu,
     cuda_works,
@@ -27,8 +29,60 @@ def _nodes(*paths: str, allowed: bool = True) -> Known[tuple[DeviceNode, ...]]:
     return known(tuple(DeviceNode(path=p, readable=allowed, writable=allowed) for p in paths), EX)
 
 
+CHECKED = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+MASKED = {  # /dev/nvidia-uvm replaced by a bind mount of /dev/null, as `unshare -m` does it on an H200
+    "host.container": known("docker", EX),
+    "driver.majors": known({"nvidia": 195, "nvidia-uvm": 509}, EX),
+    "driver.device_nodes.2": DeviceNode(
+        path="/dev/nvidia-uvm", readable=True, writable=True, kind="char", major=1, minor=3
+    ),
+    "driver.init": known(CudaInit(code=999, name="CUDA_ERROR_UNKNOWN", driver_cuda=ABSENT, library=""), EX),
+}
+
+
 def _is_gpu(path: str) -> bool:
     return path.removeprefix("/dev/nvidia").isdigit()
+
+
+def _in_its_place(case: Case, node: DeviceNode) -> str:
+    """What is there instead of the driver's node, "character device 1:3"; "" for the node itself, or where nobody
+    looked. A bind mount of /dev/null is what container engines and masks leave."""
+    if node.kind in ("", "char") and node.major < 0:
+        return ""
+    if node.kind != "char":
+        return f"a {node.kind}"
+    majors = value_or(case.snapshot.driver.majors, {})
+    names = ("nvidia-uvm",) if node.path.startswith("/dev/nvidia-uvm") else ("nvidia", "nvidia-frontend", "nvidiactl")
+    right = [majors[n] for n in names if n in majors]
+    if not right or (node.path not in CHECKED and not _is_gpu(node.path)):
+        return ""
+    return "" if node.major in right else f"character device {node.major}:{node.minor}"
+
+
+def _masked(case: Case) -> dict[str, str]:
+    """The driver's nodes that are something else, with what they are."""
+    nodes = value_or(case.snapshot.driver.device_nodes, ())
+    return {n.path: what for n in nodes if (what := _in_its_place(case, n))}
+
+
+def _absent(case: Case, paths: Sequence[str]) -> str:
+    """ "This container has no /dev/nvidia-uvm (character device 1:3 is in its place)"."""
+    masked = _masked(case)
+    there = dict.fromkeys(f"{masked[p]} is in its place" for p in paths if p in masked)
+    named = " and ".join(paths) + (f" ({', '.join(there)})" if there else "")
+    return f"This container has no {named}" if in_container(case) else f"{named} missing"
+
+
+def _hand_in(case: Case, paths: Sequence[str], code: str) -> Fix:
+    """For a container: its nodes come with its start, whatever is loaded on the host."""
+    devices = " ".join(f"--device {p}" for p in paths)
+    kind = value_or(case.snapshot.host.container, "")
+    return fix(
+        "Start the container anew with the GPU, so that its engine hands in every node; with a list of single devices, "
+        f"add {' and '.join(paths)}.",
+        HOW_TO_START.get(kind, f"docker run --gpus all IMAGE  # or {devices}"),
+        verify=again(code),
+    )
 
 
 def _settled_elsewhere(case: Case) -> str:
@@ -73,8 +127,10 @@ def nodes_exist(case: Case) -> Iterator[Outcome]:
     fact = see(case, lambda s: s.driver.device_nodes)
     paths = [n.path for n in fact.need()]
     evidence = [fact.shown(", ".join(paths) or "none")]
-    missing = [] if any(_is_gpu(p) for p in paths) else ["/dev/nvidia0"]
-    missing += [] if "/dev/nvidiactl" in paths else ["/dev/nvidiactl"]
+    masked = _masked(case)
+    genuine = [p for p in paths if p not in masked]
+    missing = [] if any(_is_gpu(p) for p in genuine) else ["/dev/nvidia0"]
+    missing += [] if "/dev/nvidiactl" in genuine else ["/dev/nvidiactl"]
     if not missing:
         yield passed(
             "driver", f"{sum(map(_is_gpu, paths))} GPU node(s) and /dev/nvidiactl are there", evidence=evidence
@@ -84,10 +140,12 @@ def nodes_exist(case: Case) -> Iterator[Outcome]:
     else:
         yield problem(
             "driver",
-            f"{' and '.join(missing)} missing",
+            _absent(case, missing),
             detail="The kernel module is loaded, but the nodes through which CUDA reaches it are not there.",
             evidence=evidence,
-            fixes=[
+            fixes=[_hand_in(case, missing, "CD106")]
+            if in_container(case)
+            else [
                 fix("Make the nodes and load nvidia-uvm.", "sudo nvidia-modprobe -c 0 -u", verify=again("CD106")),
                 fix(
                     "So that they survive a reboot, let the persistence daemon start at boot.",
@@ -146,6 +204,7 @@ root for one, works at the same time, which makes this look like a fault of the 
             ),
         ),
     ),
+    follows=("CD106", "CD502"),
 )
 def nodes_permitted(case: Case) -> Iterator[Outcome]:
     why = _settled_elsewhere(case)
@@ -212,8 +271,10 @@ after suspend and resume or in a container that got only /dev/nvidia0.""",
         ("ok", sample({"driver.uvm": known(False, EX)})),
         ("problem", sample({"driver.uvm": known(False, EX), "driver.init": ABSENT})),
         ("problem", sample({"driver.device_nodes": _nodes("/dev/nvidia0", "/dev/nvidiactl"), "driver.init": ABSENT})),
+        ("problem", sample(MASKED)),
         ("unknown", sample({"driver.uvm": ABSENT})),
     ),
+    follows=("CD102", "CD106", "CD502"),
 )
 def uvm(case: Case) -> Iterator[Outcome]:
     why = _settled_elsewhere(case)
@@ -222,10 +283,11 @@ def uvm(case: Case) -> Iterator[Outcome]:
         return
     driver = case.snapshot.driver
     loaded = see(case, lambda s: s.driver.uvm).need()
-    node = any(n.path == "/dev/nvidia-uvm" for n in see(case, lambda s: s.driver.device_nodes).need())
+    masked = _masked(case).get("/dev/nvidia-uvm", "")
+    node = not masked and any(n.path == "/dev/nvidia-uvm" for n in see(case, lambda s: s.driver.device_nodes).need())
     evidence = [
         see(case, lambda s: s.driver.uvm).shown("loaded" if loaded else "not loaded"),
-        see(case, lambda s: s.driver.device_nodes).shown(f"/dev/nvidia-uvm {'present' if node else 'missing'}"),
+        see(case, lambda s: s.driver.device_nodes).shown(f"/dev/nvidia-uvm: {'there' if node else masked or 'none'}"),
     ]
     if loaded and node:
         yield passed("driver", "nvidia-uvm is loaded", evidence=evidence)
@@ -234,20 +296,18 @@ def uvm(case: Case) -> Iterator[Outcome]:
     else:
         yield problem(
             "driver",
-            "The node /dev/nvidia-uvm is missing" if loaded else "The kernel module nvidia-uvm is not loaded",
+            _absent(case, ["/dev/nvidia-uvm"]) if loaded else "The kernel module nvidia-uvm is not loaded",
             detail="nvidia-smi works without it, CUDA programs do not. They load it themselves only where the setuid "
             "helper nvidia-modprobe is installed.",
             evidence=evidence,
-            fixes=[
+            fixes=[_hand_in(case, ["/dev/nvidia-uvm"], "CD108")]
+            if loaded and in_container(case)
+            else [
                 fix(
                     "Load it and make its node.",
                     "sudo modprobe nvidia-uvm && sudo nvidia-modprobe -u -c 0",
                     verify=again("CD108"),
-                ),
-                fix(
-                    "In a container, hand in the node as well: --gpus all, or --device /dev/nvidia-uvm.",
-                    verify="ls -l /dev/nvidia-uvm",
-                ),
+                )
             ],
             # Not asked yet whether CUDA starts: then the first program may still load the module.
             severity="warning" if isinstance(driver.init, Absent) and not loaded else None,

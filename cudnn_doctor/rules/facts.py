@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from cudnn_doctor.model import versions
@@ -46,6 +46,13 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
+
+
+def shortened(names: Iterable[str], noun: str) -> str:
+    """ "/a, /b, /c and 29 more folders"."""
+    listed = list(names)
+    more = f" and {len(listed) - 3} more {noun}s" if len(listed) > 4 else ""
+    return ", ".join(listed[:3] if more else listed) + more
 
 
 def variable(case: Case, name: str) -> Evidence:
@@ -191,11 +198,24 @@ def loaded_by(case: Case, copy: CudnnCopy) -> str:
 
 
 def in_use(case: Case, copy: CudnnCopy) -> bool:
-    """Whether a program of this environment gets this copy: a framework does, or there is no framework that loads any,
+    """Whether a program of this environment gets this copy or a file of it: a framework does, or there is no framework that loads any,
     and a plain dlopen does. What only a plain dlopen would find beside a framework with its own copy serves nobody."""
+    return _asked_for(case, copy) or any(
+        _asked_for(case, other) for _, other in copies(case) if other.real_path in used_by(case, copy).split(", ")
+    )
+
+
+def _asked_for(case: Case, copy: CudnnCopy) -> bool:
     users = set(loaded_by(case, copy).split(", ")) - {""}
     asking = {f.name for _, _, f, _ in searches(case)}
     return bool(users & asking) or bool(users and not asking)
+
+
+def used_by(case: Case, copy: CudnnCopy) -> str:
+    """Who would load this copy or a sub-library of it; "" where nobody would."""
+    files = {copy.real_path, copy.path, *(p for s in copy.sublibraries for p in (s.path, s.real_path))}
+    users = [r.consumer for _, r in resolutions(case) if value_or(r.real_path, "") in files and r.consumer not in files]
+    return ", ".join(dict.fromkeys(users))
 
 
 def own_searches(case: Case, copy: CudnnCopy) -> Iterator[tuple[str, Resolution]]:

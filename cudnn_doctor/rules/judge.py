@@ -13,6 +13,7 @@ from cudnn_doctor.model.report import Examination, Report, tool
 from cudnn_doctor.model.verdict import exit_code, verdict_of
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case
+from cudnn_doctor.rules.causes import linked, owned
 from cudnn_doctor.rules.environment import FAILED_PROBES
 from cudnn_doctor.rules.selection import select_rules
 
@@ -54,12 +55,18 @@ def judge(examined: Examination, options: Options, today: date) -> Report:
         rules = select_rules(all_rules(), only=options.only, skip=options.skip, always=asked | always)
         if options.matrix:
             load_once()
-        case = Case(examined.snapshot, examined.scenarios, load_matrix=load_once, required=options.require)
-        findings = tuple(f for rule in rules for f in rule.apply(case))
+        case = Case(
+            examined.snapshot,
+            examined.scenarios,
+            trials=examined.trials,
+            load_matrix=load_once,
+            required=options.require,
+        )
+        findings = linked(case, [f for rule in rules for f in rule.apply(case)], rules)
     except ValueError as e:  # of select_rules, or a MatrixError
         raise UsageError(str(e)) from e
     if options.owner:
-        findings = tuple(f for f in findings if f.owner == options.owner or f.status == "crashed")
+        findings = owned(findings, options.owner)
     left_out = not options.live and not examined.scenarios  # the user left the live check out: no answer is owed
     required = {r.code for r in rules if r.required and not (left_out and r.category == "Live")}
     verdict, reason = verdict_of(findings, fail_on=options.fail_on, required=required | asked)
@@ -74,5 +81,6 @@ def judge(examined: Examination, options: Options, today: date) -> Report:
         findings=findings,
         scenarios=examined.scenarios,
         snapshot=examined.snapshot,
+        trials=examined.trials,
         notes=(*([old] if old else ()), *([replayed] if examined.replayed else ())),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudnn_doctor.model.base import Known, known, value_or
+from cudnn_doctor.model.base import Absent, Known, known, value_or
 from cudnn_doctor.model.facts import CudaInit, LibcudaCopy
-from cudnn_doctor.model.report import Evidence
+from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
 from cudnn_doctor.rules.facts import (
     container_without_gpu,
@@ -19,7 +19,7 @@ from cudnn_doctor.rules.facts import (
     numbers,
     variable,
 )
-from cudnn_doctor.rules.remedies import again, fix, with_folder
+from cudnn_doctor.rules.remedies import again, cure, fix, in_front, quoted, with_folder, without_folders
 from cudnn_doctor.rules.sample import ABSENT, EX, sample
 
 LIBCUDA = "/snapshot/driver/libcuda"
@@ -103,8 +103,9 @@ def compat(case: Case) -> Iterator[Outcome]:
         detail=f"Programs get this libcuda ({theirs or 'unknown version'}, found by {copy.found_by}), and {why}.",
         evidence=evidence,
         fixes=[
-            fix(
-                "Take its folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, so that the driver's own is found.",
+            _leave(case, copy)
+            or fix(
+                "Take its folder out of /etc/ld.so.conf.d, so that the driver's own is found.",
                 "sudo ldconfig; ldconfig -p | grep libcuda.so",
                 verify=again("CD109"),
             )
@@ -125,6 +126,10 @@ NVIDIA_DRIVER_CAPABILITIES lack "compute": nvidia-smi works there and CUDA does 
     examples=lambda: (
         ("ok", sample()),
         ("problem", sample({"driver.libcuda": ()})),
+        (
+            "problem",
+            sample({"driver.libcuda.0.version": Absent(reason="error", detail="no ELF file: 0 bytes")}),
+        ),
         (
             "problem",
             sample(
@@ -153,6 +158,19 @@ def libcuda_found(case: Case) -> Iterator[Outcome]:
         yield skip("driver", NO_GPU)
     elif container_without_gpu(case):
         yield skip("driver", "the container has no GPU: CD502")
+    elif driver.libcuda and (damage := _damage(driver.libcuda[0])):
+        first = driver.libcuda[0]
+        leave = _leave(case, first)
+        yield problem(
+            first.path,
+            f"The libcuda.so.1 that the loader meets first cannot be loaded: {damage}",
+            detail=f"It is found by {first.found_by}; the loader stops there and does not look for another.",
+            evidence=[shown(first.version, f"{LIBCUDA}/0/version")],
+            fixes=[leave]
+            if leave
+            else [fix("See what put it there.", f"ls -l {quoted(first.path)}", verify=again("CD111"))],
+            owner="environment",
+        )
     elif driver.libcuda:
         first = driver.libcuda[0]
         evidence = [Evidence(pointer=f"{LIBCUDA}/0/path", value=first.path, source=first.found_by)]
@@ -181,6 +199,7 @@ def libcuda_found(case: Case) -> Iterator[Outcome]:
                     f"It is {elsewhere[0].path}: tell the loader.",
                     with_folder(elsewhere[0].path.rpartition("/")[0]),
                     verify=again("CD111"),
+                    change=in_front(case, elsewhere[0].path.rpartition("/")[0]),
                 )
                 if elsewhere
                 else fix(
@@ -308,10 +327,25 @@ def stub(case: Case) -> Iterator[Outcome]:
         detail=f"It was found by {found[0].found_by}; every CUDA call ends with 34, CUDA_ERROR_STUB_LIBRARY.",
         evidence=evidence,
         fixes=[
-            fix(
-                "Take the stubs folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d.",
-                "echo $LD_LIBRARY_PATH | tr : '\\n' | grep stubs; grep -r stubs /etc/ld.so.conf.d",
+            _leave(case, found[0])
+            or fix(
+                "Take the stubs folder out of /etc/ld.so.conf.d.",
+                "grep -r stubs /etc/ld.so.conf.d",
                 verify=again("CD113"),
             )
         ],
     )
+
+
+def _damage(copy: LibcudaCopy) -> str:
+    """Why the loader could not map it; "" where it can."""
+    version = copy.version
+    return version.detail if isinstance(version, Absent) and version.detail.startswith("no ELF file") else ""
+
+
+def _leave(case: Case, copy: LibcudaCopy) -> Fix | None:
+    """Takes the folder of a libcuda out of LD_LIBRARY_PATH; None where it is not found by that."""
+    folder = copy.path.rpartition("/")[0]
+    leave = without_folders(case, folder)
+    text = f"Take {folder} out of LD_LIBRARY_PATH, so that the driver's own libcuda is found."
+    return cure(text, leave, verify=again("CD109")) if leave else None

@@ -9,17 +9,19 @@ from cudnn_doctor.model.live import Termination
 from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 from cudnn_doctor.rules.facts import gpu_present
-from cudnn_doctor.rules.live_result import live_outcomes, loaded_by_someone
-from cudnn_doctor.rules.remedies import again, fix, provide, reinstall, without_folders
+from cudnn_doctor.rules.live_result import FOLLOWS, live_outcomes, loaded_by_someone, other_copies
+from cudnn_doctor.rules.remedies import again, cure, fix, provide, reinstall, without_folders
 from cudnn_doctor.rules.sample import live, sample
 
 FATE = "how the child process ended"
 CHILD = "live/parent.py: the call that had begun is written before it is made"
 
 
-# Who brings a file that cuDNN opens itself: beginning of its name, the wheel without its CUDA suffix.
+LIVE_CHECK = "CD601"
+
+
 @rule(
-    "CD601",
+    LIVE_CHECK,
     title="Live check",
     severity="error",
     owner="environment",
@@ -93,6 +95,7 @@ the usual reasons; a defect of the library is the rare one.""",
         ("problem", live(fate=Termination(kind="exit", exit_code=1, last_step="cudnnCreate"), steps=())),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def crashed(case: Case) -> Iterator[Outcome]:
     for found in live_outcomes(case):
@@ -118,11 +121,7 @@ def crashed(case: Case) -> Iterator[Outcome]:
                         "cudnn-doctor check --only cudnn",
                         verify=again("CD6"),
                     ),
-                    fix(
-                        "Try the other copies that are here.",
-                        "cudnn-doctor check --all-cudnn",
-                        verify=again("CD6"),
-                    ),
+                    *other_copies(case, found),
                 ],
                 severity=None if loaded_by_someone(case, found) else "note",
             )
@@ -168,6 +167,7 @@ victim; the one after "Error:" is missing.""",
         ),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def libraries(case: Case) -> Iterator[Outcome]:
     for found in live_outcomes(case):
@@ -215,7 +215,7 @@ def _of_one_release(case: Case, file: str) -> tuple[Fix, ...]:
     folder = file.rpartition("/")[0]
     if leave := without_folders(case, *(c.directory for c in case.snapshot.cudnn), folder):
         text = "Take the folders of cuDNN out of LD_LIBRARY_PATH, so that each copy finds its own files."
-        return (fix(text, leave, verify=again("CD603")),)
+        return (cure(text, leave, verify=again("CD603")),)
     for copy in case.snapshot.cudnn:
         if file in (copy.path, copy.real_path):
             return reinstall(case, copy, "CD603")[:1]
@@ -237,6 +237,7 @@ needs long to deliver half a gigabyte of libraries look like this.""",
         ("problem", live(fate=Termination(kind="timeout", last_step="cuDevicePrimaryCtxRetain"), steps=(), ms=20000.0)),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def hung(case: Case) -> Iterator[Outcome]:
     for found in live_outcomes(case):

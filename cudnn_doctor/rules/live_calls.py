@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cudnn_doctor.knowledge.cudnn_log import log_variables
 from cudnn_doctor.model.base import Known, value_or
 from cudnn_doctor.model.live import Step, Termination
 from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import gpus, numbers, same_version, size
+from cudnn_doctor.rules.facts import gpus, numbers, plural, same_version, size, variable
 from cudnn_doctor.rules.live_result import (
+    FOLLOWS,
     LiveOutcome,
     cause_fixes,
     live_outcomes,
     loaded_by_someone,
     note_of,
+    other_copies,
     version_by_files,
 )
-from cudnn_doctor.rules.remedies import again, fix
+from cudnn_doctor.rules.remedies import again, cure, fix, unset, without_folders
 from cudnn_doctor.rules.sample import CUDNN_DIR, live, live_steps, sample
 
+LOGGING = ("CUDNN_LOGLEVEL_DBG", "CUDNN_LOGINFO_DBG", "CUDNN_LOGWARN_DBG", "CUDNN_LOGERR_DBG")
+LOG_LINE = ("I! CuDNN", "i! ", "I!", "W!", "E!")  # beginnings of lines of cuDNN 8's and 9's log
 STATUS_DOC = "cudnn_graph.h of 9.27 and cudnn_ops_infer.h of 8.9; cuda.h of CUDA 12.9; states measured on an H200"
-LOG = "CUDNN_LOGERR_DBG=1 CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=stderr"
 
 
 def _meaning(found: LiveOutcome, step: Step) -> tuple[str, tuple[str, ...]]:
@@ -29,9 +33,13 @@ def _meaning(found: LiveOutcome, step: Step) -> tuple[str, tuple[str, ...]]:
     from cudnn_doctor.knowledge.status import cuda_error, cudnn_status
 
     code = step.status or 0
-    major = next(iter(numbers(found.result.cudnn_version)), 9)
+    major = _major(found)
     known = cudnn_status(major, code) if step.call.startswith("cudnn") else cuda_error(code)
     return (known.meaning, known.causes) if known else ("", ())
+
+
+def _major(found: LiveOutcome) -> int:
+    return next(iter(numbers(found.result.cudnn_version)), 9)
 
 
 def _shown(step: Step) -> str:
@@ -54,7 +62,7 @@ def _refused(case: Case, found: LiveOutcome, step: Step, code: str) -> Outcome:
     if any(c.startswith("vram") for c in causes) and free and isinstance(free[0][1], Known):
         text = f"{size(free[0][1].value)} free"
         evidence.append(Evidence(pointer=f"{free[0][0]}/memory_free", value=text, source=free[0][1].source))
-    command = f"{LOG} cudnn-doctor check --only CD6"
+    command = f"{log_variables(_major(found))} cudnn-doctor check --only CD6 --format json"
     return problem(
         found.subject,
         f"{step.call} answers {_shown(step)}",
@@ -62,7 +70,8 @@ def _refused(case: Case, found: LiveOutcome, step: Step, code: str) -> Outcome:
         evidence=evidence,
         fixes=[
             *cause_fixes(causes, again(code)),
-            fix("See what the library itself logs.", command, verify=again(code)),
+            *(other_copies(case, found) if step.call.startswith("cudnn") else ()),
+            fix("See what the library itself logs: stderr of the live check.", command, verify=again(code)),
         ],
         causes=causes,
         severity=None if loaded_by_someone(case, found) else "note",
@@ -85,6 +94,7 @@ mean something else in cuDNN 9 than before: they are named by the major that ans
         ("problem", live(steps=live_steps(fails="cudnnCreate", status=4000, name="CUDNN_STATUS_INTERNAL_ERROR"))),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def create(case: Case) -> Iterator[Outcome]:
     yield from _good(case, "cudnnCreate gives a handle")
@@ -116,6 +126,7 @@ or by CUDA's own table. In a fresh process nothing can have poisoned the context
         ("skipped", live(steps=live_steps(fails="cuInit", status=803, name="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"))),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def calls(case: Case) -> Iterator[Outcome]:
     yield from _good(case, "Every call succeeds")
@@ -141,6 +152,7 @@ synchronises: results race without any error.""",
         ("problem", live(steps=_with_note("stream kept", False))),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def stream(case: Case) -> Iterator[Outcome]:
     yield from _good(case, "cudnnGetStream gives back the stream that was set")
@@ -179,6 +191,7 @@ library can.""",
         ("problem", live(steps=_with_note("wrong values", 3, "y[17] is 0.0, not 72"))),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def result(case: Case) -> Iterator[Outcome]:
     yield from _good(case, "The convolution's result is right")
@@ -234,6 +247,7 @@ cudnn-doctor's own environment: cuInit and cudnnCreate were asked without the bi
         ),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def bindings(case: Case) -> Iterator[Outcome]:
     yield from _good(case, "cuda.bindings fits this driver")
@@ -283,6 +297,7 @@ warning that cuDNN falls back to engines compiled at run time is not, because th
         ("problem", live(fate=Termination(kind="completed", stderr="WARNING: something of the driver"))),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def noise(case: Case) -> Iterator[Outcome]:
     for found in live_outcomes(case):
@@ -294,13 +309,27 @@ def noise(case: Case) -> Iterator[Outcome]:
             evidence = [Evidence(pointer=pointer, value="nothing", source="output of the child")]
             yield passed(found.subject, "The libraries printed nothing", evidence=evidence)
             continue
-        first = printed.splitlines()[0]
-        yield problem(
-            found.subject,
-            f"A library printed: {first}",
-            evidence=[Evidence(pointer=pointer, value=printed[:1000], source="output of the child")],
-            fixes=[fix("Nothing to do where programs work; explain tells known lines.", "cudnn-doctor explain LOG")],
-        )
+        yield _printed(case, found, pointer, printed.splitlines())
+
+
+def _printed(case: Case, found: LiveOutcome, pointer: str, lines: list[str]) -> Outcome:
+    """One line, whatever the length: what cuDNN logs because it was told to is no finding of its own."""
+    own = [n for n in LOGGING if case.snapshot.host.environment.get(n, "0") not in ("", "0")]
+    logged = own and any(line.startswith(LOG_LINE) for line in lines)
+    title = f"cuDNN logs {plural(len(lines), 'line')}, as {own[0]} tells it to" if logged else None
+    return problem(
+        found.subject,
+        title or f"A library printed: {lines[0]}",
+        evidence=[
+            Evidence(pointer=pointer, value=lines[0][:200], source="first line of the output of the child"),
+            *(variable(case, n) for n in own if logged),
+        ],
+        fixes=[
+            cure("Switch the log off, unless you want it.", unset(own[0]), verify=again("CD610"))
+            if logged
+            else fix("Nothing to do where programs work; explain tells known lines.", "cudnn-doctor explain LOG")
+        ],
+    )
 
 
 @rule(
@@ -324,6 +353,7 @@ next call that needs another sub-library.""",
         ("problem", live(cudnn_version="9.1.0")),
         ("skipped", sample(live=())),
     ),
+    follows=FOLLOWS,
 )
 def mapped(case: Case) -> Iterator[Outcome]:
     for found in live_outcomes(case):
@@ -348,11 +378,17 @@ def mapped(case: Case) -> Iterator[Outcome]:
             else f"It answers version {said}, its files are of {expected}",
             evidence=evidence,
             fixes=[
-                fix(
-                    "Take the other folder out of LD_LIBRARY_PATH, or install this cuDNN again.",
-                    "echo $LD_LIBRARY_PATH | tr : '\\n'",
+                cure("Take the other folder out of LD_LIBRARY_PATH.", leave, verify=again("CD611"))
+                if (leave := without_folders(case, *(f for f in folders if f != _folder(found.result.cudnn))))
+                else fix(
+                    "See which file is foreign or missing in this copy.",
+                    "cudnn-doctor check --only CD306 --only CD307",
                     verify=again("CD611"),
                 )
             ],
             severity=None if loaded_by_someone(case, found) else "note",
         )
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

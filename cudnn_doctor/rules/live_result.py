@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model.base import value_or
-from cudnn_doctor.model.live import ScenarioResult, Step
+from cudnn_doctor.model.live import Change, ScenarioResult, Step
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.rules.base import Case
-from cudnn_doctor.rules.facts import copies, loaded_by
+from cudnn_doctor.rules.facts import copies, copy_name, loaded_by
 from cudnn_doctor.rules.messages import LoaderMessage, loader_message
 from cudnn_doctor.rules.remedies import fix
 
@@ -29,6 +29,14 @@ Kind = Literal[
 ]
 # What cuda.bindings says when the driver lacks a function that it wants.
 BINDINGS_ERRORS = ("Failed to get cu", "Failed to dlopen libcuda", 'Function "cu', "ImportError", "ModuleNotFoundError")
+
+
+# What can bring any failure of a live check about: limits and variables, files, the driver, the device, versions.
+FOLLOWS = (
+    *("CD507", "CD514", "CD504", "CD513", "CD501", "CD502", "CD508"),
+    *("CD312", "CD307", "CD308", "CD306", "CD303", "CD304", "CD309", "CD311"),
+    *("CD1", "CD2", "CD4"),
+)
 
 
 class LiveOutcome(NamedTuple):
@@ -115,6 +123,21 @@ def cause_fixes(causes: tuple[str, ...], verify: str) -> list[Fix]:
         if general:
             fixes.append(fix(f"{general['text']}.".replace("..", "."), general.get("command", ""), verify=verify))
     return fixes
+
+
+def other_copies(case: Case, outcome: LiveOutcome) -> list[Fix]:
+    """Another whole copy that is here, to tell a fault of this one from one of the driver."""
+    mine = outcome.result.cudnn
+    others = [c for _, c in copies(case) if c.kind == "full" and mine not in (c.path, c.real_path)]
+    return [
+        fix(
+            f"Try {copy_name(c)}, another copy that is here.",
+            "cudnn-doctor check --all-cudnn",
+            verify="cudnn-doctor check --all-cudnn --only CD6",
+            change=Change(kind="copy", value=c.real_path),
+        )
+        for c in others[:1]
+    ]
 
 
 def version_by_files(case: Case, outcome: LiveOutcome) -> str:

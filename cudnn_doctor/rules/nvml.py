@@ -76,6 +76,7 @@ GPUs are missing and this is a warning.""",
         ("problem", sample({"driver.nvml": ABSENT, "gpus": ABSENT})),
         ("skipped", sample({"driver.nvml": known(NvmlStatus(code=18, name="NVML_ERROR_LIB_RM_VERSION_MISMATCH"), EX)})),
     ),
+    follows=("CD102", "CD103", "CD104", "CD106", "CD107"),
 )
 def nvml(case: Case) -> Iterator[Outcome]:
     status = case.snapshot.driver.nvml

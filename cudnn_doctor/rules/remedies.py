@@ -7,6 +7,7 @@ from shlex import quote
 
 from cudnn_doctor.model.base import Known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
+from cudnn_doctor.model.live import Change
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.facts import numbers, requirement_name, same_version
@@ -24,8 +25,39 @@ SHOW_PATH = "echo $LD_LIBRARY_PATH | tr : '\\n'"
 ARCHIVE = "https://developer.nvidia.com/cudnn-archive"
 
 
-def fix(text: str, command: str = "", *, verify: str = "") -> Fix:
-    return Fix(text=text, command=command, verify=verify)
+def fix(text: str, command: str = "", *, verify: str = "", change: Change | None = None) -> Fix:
+    return Fix(text=text, command=command, verify=verify, change=change or _packages(command))
+
+
+def _packages(command: str) -> Change | None:
+    installs = " install " in command and any(tool in command for tool in ("pip", "conda", "apt-get"))
+    return Change(kind="packages") if installs else None
+
+
+def cure(text: str, change: Change, *, verify: str) -> Fix:
+    """A fix that is one change of a variable or a limit; its command follows from that."""
+    return Fix(text=text, command=command_of(change), verify=verify, change=change)
+
+
+FLAGS = {"address_space": ("v", 1024), "stack": ("s", 1024), "open_files": ("n", 1)}  # of ulimit, and its unit
+
+
+def command_of(change: Change) -> str:
+    """For a shell: "unset NAME", "export NAME=VALUE", "ulimit -s 8192"."""
+    if change.kind == "limit":
+        flag, unit = FLAGS[change.name]
+        return f"ulimit -{flag} {'unlimited' if change.value is None else int(change.value) // unit}"
+    return f"unset {change.name}" if change.value is None else f"export {change.name}={quoted(change.value)}"
+
+
+def unset(name: str) -> Change:
+    """The variable is not set."""
+    return Change(kind="variable", name=name)
+
+
+def limit_to(name: str, value: int | None = None) -> Change:
+    """The limit is set, or lifted where no value is given."""
+    return Change(kind="limit", name=name, value=None if value is None else str(value))
 
 
 def again(code: str) -> str:
@@ -77,11 +109,11 @@ def installation(case: Case, requirement: str) -> str:
 def unshadow(case: Case, copy: CudnnCopy, resolution: Resolution, code: str) -> Fix:
     """Lets another copy than the one that wins be found, by the step that found it."""
     if resolution.step.startswith("LD_PRELOAD"):
-        return fix("Take it out of LD_PRELOAD.", "unset LD_PRELOAD", verify=again(code))
+        return cure("Take it out of LD_PRELOAD.", unset("LD_PRELOAD"), verify=again(code))
     if resolution.step.startswith("LD_LIBRARY_PATH"):
         text = f"Take {copy.directory} out of LD_LIBRARY_PATH, and out of what sets it (.bashrc, a module file)."
         leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
-        return fix(text, leave or SHOW_PATH, verify=again(code))
+        return cure(text, leave, verify=again(code)) if leave else fix(text, SHOW_PATH, verify=again(code))
     owner = value_or(copy.package, "")
     text = f"Remove or update {owner or copy.path}: it is found by {resolution.step}."
     path = quoted(copy.real_path)
@@ -94,14 +126,20 @@ def with_folder(folder: str) -> str:
     return f"export LD_LIBRARY_PATH={quoted(folder)}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
 
 
-def without_folders(case: Case, *folders: str) -> str:
-    """Takes folders out of LD_LIBRARY_PATH as it was; "" where they are not in it."""
+def without_folders(case: Case, *folders: str) -> Change | None:
+    """Takes folders out of LD_LIBRARY_PATH as it was; None where they are not in it."""
     listed = [p for p in case.snapshot.host.environment.get("LD_LIBRARY_PATH", "").split(":") if p]
     gone = {f.rstrip("/") for f in folders}
     rest = ":".join(p for p in listed if p.rstrip("/") not in gone)
     if rest == ":".join(listed):
-        return ""
-    return f"export LD_LIBRARY_PATH={quoted(rest)}" if rest else "unset LD_LIBRARY_PATH"
+        return None
+    return Change(kind="variable", name="LD_LIBRARY_PATH", value=rest or None)
+
+
+def in_front(case: Case, folder: str) -> Change:
+    """What `with_folder` does here."""
+    listed = case.snapshot.host.environment.get("LD_LIBRARY_PATH", "")
+    return Change(kind="variable", name="LD_LIBRARY_PATH", value=f"{folder}:{listed}" if listed else folder)
 
 
 def install(case: Case, framework: Framework) -> str:
@@ -149,7 +187,7 @@ def provide(case: Case, missing: str, cudnn: str, code: str) -> tuple[Fix, ...]:
     if here:
         folder = here.rpartition("/")[0]
         text = f"It is in {folder}, where this cuDNN does not look: put that on the path."
-        return (fix(text, with_folder(folder), verify=again(code)),)
+        return (fix(text, with_folder(folder), verify=again(code), change=in_front(case, folder)),)
     wheel = wheel_of(missing)
     if not wheel or major not in ("11", "12", "13"):
         text = f"Install what provides {missing}, or put its folder on LD_LIBRARY_PATH."
@@ -158,7 +196,21 @@ def provide(case: Case, missing: str, cudnn: str, code: str) -> tuple[Fix, ...]:
 
 
 def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
-    """Makes a copy whole and of one release again, by whatever put it there."""
+    """Makes a copy whole and of one release again, by whatever put it there; before that, where LD_LIBRARY_PATH leads
+    to it and there is another one, leaving it out."""
+    return (*_left_out(case, copy, code), *_put_back(case, copy, code))
+
+
+def _left_out(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
+    leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
+    others = [c for c in case.snapshot.cudnn if c.soname == copy.soname and c.directory != copy.directory]
+    if not leave or not others:
+        return ()
+    text = f"Take {copy.directory} out of LD_LIBRARY_PATH: there is another {copy.soname} in {others[0].directory}."
+    return (cure(text, leave, verify=again(code)),)
+
+
+def _put_back(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
     package = value_or(copy.package, "") or copy.claimed_by
     name, _, version = package.partition(" ")
     if isinstance(copy.package, Known) and copy.package.source.startswith("dpkg"):
@@ -175,13 +227,7 @@ def reinstall(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
 
 
 def _unowned(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
-    """For files that were copied there by hand: another copy that is there, and a whole one in a folder of its own."""
-    fixes = []
-    leave = without_folders(case, copy.directory, copy.path.rpartition("/")[0])
-    others = [c for c in case.snapshot.cudnn if c.soname == copy.soname and c.directory != copy.directory]
-    if leave and others:
-        text = f"Take {copy.directory} out of LD_LIBRARY_PATH: there is another {copy.soname} in {others[0].directory}."
-        fixes.append(fix(text, leave, verify=again(code)))
+    """For files that were copied there by hand: a whole copy in a folder of its own."""
     version = value_or(copy.version, "")
     release = wheel_of_release(case, copy, version)
     what = f"cuDNN {version}".strip()
@@ -193,11 +239,9 @@ def _unowned(case: Case, copy: CudnnCopy, code: str) -> tuple[Fix, ...]:
         )
         command = pip(case, "install", "--no-deps", "--target", place, release)
         path = f'export LD_LIBRARY_PATH="$PWD/{place}/nvidia/cudnn/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-        fixes.append(fix(text, f"{command} && {path}", verify=again(code)))
-    else:
-        text = f"No package owns {copy.directory}: unpack a whole {what} for your CUDA there again, from {ARCHIVE}"
-        fixes.append(fix(text, f"ls -l {quoted(copy.directory)}", verify=again(code)))
-    return tuple(fixes)
+        return (fix(text, f"{command} && {path}", verify=again(code)),)
+    text = f"No package owns {copy.directory}: unpack a whole {what} for your CUDA there again, from {ARCHIVE}"
+    return (fix(text, f"ls -l {quoted(copy.directory)}", verify=again(code)),)
 
 
 def wheel_of_release(case: Case, copy: CudnnCopy, version: str) -> str:

@@ -19,6 +19,7 @@ class Foreign(NamedTuple):
     folder: str  # where it comes from
     found: bool  # the loader takes it from there; otherwise it lies in the copy's own folder
     evidence: Evidence
+    searched: str = ""  # the same folder as the search names it, links and all
 
 
 def own_version(copy: CudnnCopy) -> str:
@@ -42,7 +43,7 @@ def foreign_sublibraries(case: Case, pointer: str, copy: CudnnCopy) -> tuple[For
             if not same_version(sub.version.value, main):
                 evidence = shown(sub.version, f"{place}/version", f"{sub.name} {sub.version.value}")
                 on_disk.append(Foreign(sub.name, sub.version.value, folder, False, evidence))
-        elif main:  # the package that put the others there did not put this one
+        elif main and isinstance(copy.package, Known):  # which put the others there, but not this one
             on_disk.append(Foreign(sub.name, "", folder, False, shown(sub.version, f"{place}/version")))
         elif folder != copy.directory:
             evidence = Evidence(pointer=f"{place}/real_path", value=sub.real_path, source="symbolic link")
@@ -61,7 +62,8 @@ def _found_elsewhere(case: Case, copy: CudnnCopy, main: str) -> tuple[Foreign, .
             flavour = value_or(copy.cuda_flavour, 0)
             if not (version and mine and same_version(version, mine)) or (flavour and other and other != flavour):
                 evidence = shown(wish.real_path, f"{pointer}/real_path", f"{wish.wanted}: {path}")
-                elsewhere.append(Foreign(wish.wanted, version, _folder(path), True, evidence))
+                searched = _folder(value_or(wish.path, ""))
+                elsewhere.append(Foreign(wish.wanted, version, _folder(path), True, evidence, searched))
     return tuple(elsewhere)
 
 

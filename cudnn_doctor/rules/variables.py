@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cudnn_doctor.model.base import Known, known, value_or
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, see, shown, skip
 from cudnn_doctor.rules.facts import frameworks, gpu_present, gpus, plural, size, variable, visible
-from cudnn_doctor.rules.remedies import again, fix
+from cudnn_doctor.rules.remedies import again, cure, fix, unset
 from cudnn_doctor.rules.sample import EX, sample, two_gpus
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -57,7 +57,7 @@ def cuda_visible_devices(case: Case) -> Iterator[Outcome]:
     here = ", ".join(f"{g.index}: {value_or(g.uuid, '?')}" for g in listed)
     evidence = [variable(case, VISIBLE), see(case, lambda s: s.gpus).shown(here)]
     shown_gpus = f"CUDA shows {plural(len(seen.devices), 'GPU')} ({', '.join(seen.devices)})"
-    fixes = [fix("Unset it, or name GPUs that are here (nvidia-smi -L).", f"unset {VISIBLE}", verify=UNSET)]
+    fixes = [cure("Unset it, or name GPUs that are here (nvidia-smi -L).", unset(VISIBLE), verify=UNSET)]
     if seen.twice:
         title = f"'{value}' names {seen.twice} twice: CUDA shows no GPU at all (cuInit 101)"
         yield problem(VISIBLE, title, evidence=evidence, fixes=fixes)
@@ -120,7 +120,7 @@ def preload(case: Case) -> Iterator[Outcome]:
         f"It loads {', '.join(marked)} into every process",
         detail="Frameworks get this file instead of the one that they were built and tested with.",
         evidence=evidence,
-        fixes=[fix("Unset it for programs that use the GPU.", "unset LD_PRELOAD", verify=UNSET)],
+        fixes=[cure("Unset it for programs that use the GPU.", unset("LD_PRELOAD"), verify=UNSET)],
     )
 
 
@@ -167,7 +167,7 @@ def silencers(case: Case) -> Iterator[Outcome]:
             name,
             f"{name}={value}: {hits[0]}",
             evidence=[variable(case, name)],
-            fixes=[fix(text, f"unset {name}", verify=UNSET)],
+            fixes=[cure(text, unset(name), verify=UNSET)],
         )
     if not names:
         yield skip("environment", "none of them is set")

@@ -119,7 +119,7 @@ def test_the_childs_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         ("around", {"names": names}),
         set_env={"CD_TEST_SET": "set"},
         unset_env=("CD_TEST_REMOVED",),
-        stack_limit=1 << 20,
+        limits={"STACK": 1 << 20},
     )
     values = {s.call: s.value for s in outcome.tasks[0].steps}
     assert values == {

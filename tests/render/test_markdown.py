@@ -92,7 +92,10 @@ def test_markup_from_the_machine_stays_text() -> None:
 
 
 def test_a_huge_report_stays_under_the_limit_and_says_so() -> None:
-    many = tuple(msgspec.structs.replace(FINDINGS[3], subject=f"copy {i}", detail="word " * 300) for i in range(200))
+    many = tuple(
+        msgspec.structs.replace(FINDINGS[3], subject=f"copy {i}", title=f"Title {i}", detail="word " * 300)
+        for i in range(200)
+    )
     markdown = render_markdown(report(findings=many))
     assert len(markdown) <= LIMIT
     assert "parts are left out to stay under 60000 characters" in markdown

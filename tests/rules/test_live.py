@@ -65,7 +65,7 @@ def test_statuses_by_name(monkeypatch: pytest.MonkeyPatch, stub: str, code: str,
     finding = only(code, case)
     assert finding.severity == "error"
     assert finding.detail
-    assert finding.fixes[-1].command.startswith("CUDNN_LOGERR_DBG=1 CUDNN_LOGLEVEL_DBG=3")
+    assert finding.fixes[-1].command.startswith("CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=stderr cudnn-doctor")
 
 
 @pytest.mark.parametrize("code", [35, 100, 803, 804, 999])

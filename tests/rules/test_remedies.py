@@ -17,11 +17,12 @@ import typer
 from cudnn_doctor.commands.app import app
 from cudnn_doctor.model.base import Absent, Known, known
 from cudnn_doctor.model.facts import CudnnCopy
+from cudnn_doctor.model.live import Change
 from cudnn_doctor.model.report import Finding, Fix
 from cudnn_doctor.model.verdict import verdict_of
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Rule
-from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, with_folder, without_folders
+from cudnn_doctor.rules.remedies import bring, pip, quoted, reinstall, unset, with_folder, without_folders
 from cudnn_doctor.rules.sample import SITE, another_copy, sample
 from cudnn_doctor.rules.selection import select_rules
 
@@ -254,10 +255,10 @@ def test_wheels_go_on_the_path_of_a_cudnn_that_is_none(cudnn: str, cuda: int, co
 def test_folders_of_the_search_path() -> None:
     assert with_folder("/opt/a b") == "export LD_LIBRARY_PATH='/opt/a b'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     case = sample({"host.environment.LD_LIBRARY_PATH": "/a::/b/:/c"})
-    assert without_folders(case, "/b") == "export LD_LIBRARY_PATH=/a:/c"
-    assert without_folders(case, "/d") == ""
-    assert without_folders(case, "/a", "/b", "/c/") == "unset LD_LIBRARY_PATH"
-    assert without_folders(sample(), "/a") == ""
+    assert without_folders(case, "/b") == Change(kind="variable", name="LD_LIBRARY_PATH", value="/a:/c")
+    assert without_folders(case, "/d") is None
+    assert without_folders(case, "/a", "/b", "/c/") == unset("LD_LIBRARY_PATH")
+    assert without_folders(sample(), "/a") is None
 
 
 def test_words() -> None:
