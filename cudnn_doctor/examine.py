@@ -181,9 +181,8 @@ class _Live:
 
             chosen = choose_copies(libraries, everything=self.options.all_cudnn)
             self._run(partial(self._check, self.devices, chosen))
-        if (
-            libraries.cudnn and self.options.live and open_files.enough()
-        ):  # without live work no code of the environment runs
+        # Without live work no code of the environment runs.
+        if libraries.cudnn and self.options.live and open_files.enough():
             self._run(partial(self._ask_versions, [c.real_path for c in libraries.cudnn]))
 
     @property

@@ -214,7 +214,11 @@ def test_owners_share_all_findings_out(name: str) -> None:
     facts = recorded_cases()[name]
     whole = [f for f in judged(facts).findings if f.status != "crashed"]
     parts = [f for o in get_args(Owner) for f in judged(facts, owner=o).findings if f.status != "crashed"]
-    assert sorted(map(repr, parts)) == sorted(map(repr, whole))
+
+    def told(findings: list[Finding]) -> list[str]:  # pointers count within a document
+        return sorted(repr(msgspec.structs.replace(f, consequence_of="")) for f in findings)
+
+    assert told(parts) == told(whole)
 
 
 def test_an_error_of_the_environment_drains_no_node() -> None:

@@ -73,11 +73,29 @@ def test_a_wheel(tmp_path: Path) -> None:
         package=Known(value="nvidia-cudnn-cu12 9.1.0.70", source=source),
         cuda_flavour=Known(value=12, source=source),
         sublibraries=(),
+        size=100,
     )
     assert [(s.name, s.size, s.version) for s in copy.sublibraries] == [
         (f"libcudnn_{part}.so.9", 200 + i, Known(value="9.1.0", source=f"size in RECORD, {source}"))
         for i, part in enumerate(PARTS)
     ]
+
+
+@needs_gcc
+def test_a_library_that_was_cut_off(tmp_path: Path) -> None:
+    """Its own headers say how long it was; a file shorter than an ELF header needs that at least."""
+    lib = cudnn_wheel(tmp_path)
+    for name in ("libcudnn_ops.so.9", "libcudnn_cnn.so.9"):
+        library(lib / name)
+    whole = (lib / "libcudnn_ops.so.9").read_bytes()
+    (lib / "libcudnn_ops.so.9").write_bytes(whole[:2000])
+    (lib / "libcudnn_adv.so.9").write_bytes(b"")
+    (copy,) = find_cudnn(patient(tmp_path, tmp_path), {}, tmp_path / "root")
+    sizes = {s.name: (s.size, s.needed) for s in copy.sublibraries}
+    assert sizes["libcudnn_ops.so.9"] == (2000, len(whole))
+    assert sizes["libcudnn_cnn.so.9"] == (len(whole), len(whole))
+    assert sizes["libcudnn_adv.so.9"] == (0, 64)
+    assert sizes["libcudnn_graph.so.9"][1] == 0  # no ELF file: nothing says what it needs
 
 
 def test_a_foreign_sub_library_in_a_wheels_folder(tmp_path: Path) -> None:

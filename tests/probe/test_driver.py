@@ -43,6 +43,7 @@ RELEASE = known("580.159.04", "nvmlSystemGetDriverVersion")
 
 def test_h200(tmp_path: Path) -> None:
     environ = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/nvidia/lib"}
+    put(tmp_path, {"/proc/devices": "Character devices:\n195 nvidia\n\nBlock devices:\n"})
     driver = probe_driver(h200_machine(tmp_path), environ, Told(SUCCESS, RELEASE))
     gpu = PciDevice(
         address="0000:00:06.0", device="0x2335", driver=known("nvidia", "/sys/bus/pci/devices/0000:00:06.0/driver")
@@ -56,7 +57,10 @@ def test_h200(tmp_path: Path) -> None:
         kernel_module=known("580.159.04", "/proc/driver/nvidia/version"),
         kernel_module_kind=known("open", "/proc/driver/nvidia/version"),
         nouveau=known(False, "/sys/module/nouveau"),
-        device_nodes=known(tuple(DeviceNode(path=f"/dev/{n}", readable=True, writable=True) for n in names), "/dev"),
+        device_nodes=known(
+            tuple(DeviceNode(path=f"/dev/{n}", readable=True, writable=True, kind="file") for n in names), "/dev"
+        ),
+        majors=known({"nvidia": 195}, "/proc/devices"),
         uvm=known(True, "/sys/module/nvidia_uvm"),
         libcuda=(
             LibcudaCopy(
@@ -186,9 +190,9 @@ def test_device_node_that_the_mode_allows_and_the_device_rules_refuse(
     monkeypatch.undo()
     assert isinstance(nodes, Known)
     assert nodes.value == (
-        DeviceNode(path="/dev/nvidia0", readable=True, writable=True),
-        DeviceNode(path="/dev/nvidiactl", readable=True, writable=True, refused="EPERM"),
-        DeviceNode(path="/dev/nvidia-uvm", readable=True, writable=True, refused="ENXIO"),
+        DeviceNode(path="/dev/nvidia0", readable=True, writable=True, kind="file"),
+        DeviceNode(path="/dev/nvidiactl", readable=True, writable=True, refused="EPERM", kind="file"),
+        DeviceNode(path="/dev/nvidia-uvm", readable=True, writable=True, refused="ENXIO", kind="file"),
     )
     assert opened == ["nvidiactl", "nvidia-uvm"]  # opening a GPU's own node would power it up
 
@@ -197,7 +201,21 @@ def test_device_node_that_the_mode_refuses(tmp_path: Path, monkeypatch: pytest.M
     put(tmp_path, {"/dev/nvidiactl": ""})
     monkeypatch.setattr(os, "access", lambda path, mode, effective_ids: mode == os.R_OK)
     nodes = probe_driver(tmp_path, {}).device_nodes
-    assert nodes == known((DeviceNode(path="/dev/nvidiactl", readable=True, writable=False),), "/dev")
+    assert nodes == known((DeviceNode(path="/dev/nvidiactl", readable=True, writable=False, kind="file"),), "/dev")
+
+
+def test_what_stands_in_for_a_device_node(tmp_path: Path) -> None:
+    """A bind mount of /dev/null, which is what container engines mask with, has /dev/null's numbers."""
+    listed = "Character devices:\n  1 mem\n195 nvidia\n509 nvidia-uvm\n\nBlock devices:\n  7 loop\n"
+    put(tmp_path, {"/proc/devices": listed})
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/nvidia-uvm").symlink_to("/dev/null")
+    (tmp_path / "dev/nvidiactl").mkdir()
+    driver = probe_driver(tmp_path, {})
+    assert driver.majors == known({"nvidia": 195, "nvidia-uvm": 509}, "/proc/devices")
+    assert isinstance(driver.device_nodes, Known)
+    found = {n.path: (n.kind, n.major, n.minor) for n in driver.device_nodes.value}
+    assert found == {"/dev/nvidia-uvm": ("char", 1, 3), "/dev/nvidiactl": ("folder", -1, -1)}
 
 
 # ---------------------------------------------------------------- libcuda
