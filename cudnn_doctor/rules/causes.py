@@ -60,9 +60,10 @@ class _Tree:
     def _explains(self, j: int, i: int) -> bool:
         shared = self.things[j] & self.things[i]
         cause, effect = self.findings[j].severity, self.findings[i].severity
-        if cause == "note" and effect != "note":
-            return False
-        return bool(shared.difference(SHARED_BY_ALL)) or (bool(shared) and RANK[cause] >= RANK[effect])
+        if any(thing.startswith("copy ") for thing in shared):
+            return True
+        strong = bool(shared.difference(SHARED_BY_ALL)) and (cause != "note" or effect == "note")
+        return strong or (bool(shared) and RANK[cause] >= RANK[effect])
 
     def by_trials(self) -> None:
         """What is gone with one change is of one cause: the finding that says to make it."""
@@ -177,7 +178,7 @@ def _in_snapshot(case: Case, parts: list[str]) -> Iterator[str]:
         case ["resolutions", place, *_]:
             search = snapshot.resolutions[int(place)]
             yield from _of_step(search.step)
-            for path in (search.consumer, value_or(search.real_path, "")):
+            for path in (search.consumer, value_or(search.real_path, ""), search.stopped_at):
                 yield from _of_file(case, path)
         case ["gpus", "value", place, *_]:
             yield f"device {place}"

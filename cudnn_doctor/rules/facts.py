@@ -198,8 +198,9 @@ def loaded_by(case: Case, copy: CudnnCopy) -> str:
 
 
 def in_use(case: Case, copy: CudnnCopy) -> bool:
-    """Whether a program of this environment gets this copy or a file of it: a framework does, or there is no framework that loads any,
-    and a plain dlopen does. What only a plain dlopen would find beside a framework with its own copy serves nobody."""
+    """Whether a program of this environment gets this copy or a file of it: a framework does, or there is no framework
+    that loads any, and a plain dlopen does. What only a plain dlopen would find beside a framework with its own copy
+    serves nobody."""
     return _asked_for(case, copy) or any(
         _asked_for(case, other) for _, other in copies(case) if other.real_path in used_by(case, copy).split(", ")
     )
