@@ -64,7 +64,7 @@ OTHER_VENDORS = (
 
 def capability_of(name: str) -> str:
     """ "SM 8.6", "compute_86", "sm_90a", "cc 8.6" -> "8.6"; "" for a name that is no compute capability."""
-    found = CAPABILITY.fullmatch(" ".join(name.split()))
+    found = CAPABILITY.fullmatch(" ".join(re.sub(r"(?i)\bnvidia\b|\(r\)|[-_]", " ", name).split()))
     if found is None:
         return ""
     return f"{int(found[1])}.{found[2]}" if found[1] else f"{int(found[3])}.{found[4]}"
@@ -81,7 +81,7 @@ def vendor(name: str) -> str:
 def plain_name(name: str) -> str:
     """The tokens that name the chip, single spaces between them: "NVIDIA A100-SXM4-80GB" -> "A100"."""
     text = NOISE.sub(" ", re.sub(r"[-_/,;:]+", " ", name))
-    text = re.sub(r"(?i)\b(geforce|quadro|tesla|titan|jetson|nvs|grid|rtx|gtx|gts|gt|mx)(?=[a-z]?\d)", r"\1 ", text)
+    text = re.sub(r"(?i)\b(geforce|quadro|tesla|titan|jetson|nvs|grid|rtx|gtx|gts|gt)(?=[a-z]?\d)", r"\1 ", text)
     text = re.sub(r"(?i)\b(rtx|quadro|tesla|grid)\s*pro\s*(?=\d)", r"\1 PRO ", text)
     text = re.sub(r"(?i)(\d{3,4})\s*-?(ti|super|ada|d|xp|max|m)\b", r"\1 \2", text)
     text = re.sub(r"(?i)\b(titan)(x|v|xp|rtx|z|black)\b", r"\1 \2", text)
@@ -96,9 +96,11 @@ def spellings(name: str) -> Iterator[str]:
         return
     plain = re.sub(r"(?i)(\d{3}) m\b", r"\1M", plain)  # 780M is another chip than 780
     yield plain
-    bare = re.fullmatch(r"(?i)(?:geforce )?(?:rtx |gtx )?(\d{1,2})(\d\d)(M?)( (?:ti|super|ti super|d|boost))*", plain)
-    if bare and bare[1] in GEFORCE:
-        yield f"GeForce {GEFORCE[bare[1]]} {bare[1]}{bare[2]}{bare[3]}"
+    bare = re.fullmatch(r"(?i)(?:geforce )?(rtx |gtx )?(\d{1,2})(\d\d)(M?)( (?:ti|super|ti super|d|boost))*", plain)
+    if bare and bare[2] in GEFORCE:
+        if bare[1] and bare[1].strip().upper() != GEFORCE[bare[2]]:
+            return  # there is no GTX 2080
+        yield f"GeForce {GEFORCE[bare[2]]} {bare[2]}{bare[3]}{bare[4]}"
     workstation = re.fullmatch(rf"(?i)(?:nvidia )?(?:rtx |quadro )?a ?({AMPERE_WORKSTATION})(?: ada)?", plain)
     if workstation:
         yield f"RTX A{workstation[1]}"
