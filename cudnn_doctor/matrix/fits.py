@@ -9,6 +9,7 @@ judged: without a GPU no GPU is judged.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -136,6 +137,7 @@ class Judge:
         self.matrix = matrix
         self._lines: dict[tuple[Hashable, ...], Line] = {}
         self._parts: dict[tuple[Hashable, ...], Part] = {}
+        self._both: dict[tuple[int, int], Part] = {}
 
     def fit(self, build: Build, target: Target) -> Fit:
         """The answer for the line that `line_for` makes of a build."""
@@ -153,14 +155,24 @@ class Judge:
                 of_build = build.cuda or what(build)
                 on = ("driver", of_build, ptx, target.capabilities, *of_driver)
                 parts.append(self._part(on, _driver, line, target))
-        axes = frozenset[str]().union(*(p.axes for p in parts))
-        return Fit(
-            line=line,
-            judgements=tuple(j for p in parts for j in p.judgements),
-            verdict="does not" if axes else "undecided" if any(p.open for p in parts) else "fits",
-            axes=axes,
-            cautions=sum(p.warnings for p in parts),
-        )
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = self._joined(whole, part)
+        verdict: Verdict = "does not" if whole.axes else "undecided" if whole.open else "fits"
+        return Fit(line=line, judgements=whole.judgements, verdict=verdict, axes=whole.axes, cautions=whole.warnings)
+
+    def _joined(self, one: Part, two: Part) -> Part:
+        """Two aspects as one. Parts are kept for good, so that what they are is a key."""
+        key = (id(one), id(two))
+        found = self._both.get(key)
+        if found is None:
+            found = self._both[key] = Part(
+                one.judgements + two.judgements,
+                one.axes | two.axes,
+                one.warnings + two.warnings,
+                one.open or two.open,
+            )
+        return found
 
     def _part(
         self,
@@ -314,7 +326,10 @@ def _jax_code(matrix: Matrix, build: Build, row: JaxRow, cc: str) -> Judgement:
 
 def only_ptx(build: Build, target: Target) -> bool:
     """Whether the driver must compile PTX for one of the GPUs."""
-    return any(service(build.capabilities, cc) == "ptx" for cc in target.capabilities if build.capabilities)
+    return any(_serves(build.capabilities, cc) == "ptx" for cc in target.capabilities if build.capabilities)
+
+
+_serves = cache(service)  # few lists of code, asked again and again
 
 
 def _driver(matrix: Matrix, line: Line, target: Target) -> Iterator[Judgement]:

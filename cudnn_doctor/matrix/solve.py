@@ -5,6 +5,7 @@ driver. The search is small and exact: every build of a framework is judged by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -95,7 +96,11 @@ class Solver:
         candidates = self.catalog.newest_patches(framework)
         if start:
             candidates += tuple(b for b in self.catalog.of_release(framework, start.release) if b not in candidates)
-        for build in candidates:
+        yield from self.ways(candidates, target, start)
+
+    def ways(self, builds: Iterable[Build], target: Target, start: Build | None = None) -> Iterator[Option]:
+        """Each of those builds that fits after some change. Whatever `solve` offers is one of these."""
+        for build in builds:
             yield from self._way(build, target, start)
 
     def _way(self, build: Build, target: Target, start: Build | None) -> Iterator[Option]:
@@ -195,11 +200,13 @@ def all_pythons(ranges: str) -> list[tuple[int, ...]]:
     return found
 
 
+@cache
 def newest_python(ranges: str) -> str:
     """ "2.7 3.9-3.12" -> "3.12"."""
     return dotted(max(all_pythons(ranges)))
 
 
+@cache
 def nearest_python(ranges: str, wanted: str) -> str:
     """The Python that is nearest to the one here: the newest that is not newer, else the oldest."""
     found = all_pythons(ranges)

@@ -87,6 +87,7 @@ def cuda_version(text: str) -> str:
     return minor(text)
 
 
+@lru_cache(maxsize=4096)
 def in_python_range(version: str, ranges: str) -> bool:
     """Whether a Python fits "2.7 3.3-3.6" (TensorFlow's table) or ">=3.9.0" (Requires-Python)."""
     here = numbers(version)[:2]

@@ -8,6 +8,7 @@ the minima. Exit code 1 when one is missed. Measure an installed wheel: bench_st
 The other benches need more and have their own command line:
     python -m tests.bench.bench_engines LIBCUDNN       `engines --quick` against 10 s, on a GPU
     python -m tests.bench.bench_engines                what its harness costs, on stubs
+    python -m tests.bench.bench_matrix                 every way that `matrix` could print, judged by other means
     python -m tests.bench.states --floor FLOOR --cudnn LIBCUDNN      `reproduce` beside the floor, on a GPU
 """
 
