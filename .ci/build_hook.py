@@ -1,4 +1,4 @@
-"""Compiles the knowledge of `explain` and the recorder of `run` when a wheel or an editable install is built."""
+"""Compiles what `explain`, `matrix` and `run` read when a wheel or an editable install is built."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compile_recorder(root: Path, target: Path) -> str:
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Writes knowledge/explain.json and recorder/recorder.so, which git ignores and the wheel holds."""
+    """Writes explain.json, compiled.json and recorder.so, which git ignores and the wheel holds."""
 
     def dependencies(self) -> list[str]:
         """The compiler in a wheel, where this machine has none that works."""
@@ -67,9 +67,12 @@ class BuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
         sys.path.insert(0, self.root)
         from cudnn_doctor.logs.patterns import write
+        from cudnn_doctor.matrix import stored
+        from cudnn_doctor.matrix.load import matrix_file, read_matrix
 
         write()
-        build_data["artifacts"].append("/cudnn_doctor/knowledge/explain.json")
+        stored.write(matrix_file(), read_matrix(matrix_file()))
+        build_data["artifacts"] += ["/cudnn_doctor/knowledge/explain.json", "/cudnn_doctor/matrix/compiled.json"]
         if self.target_name == "wheel" and recorder_runs_here():
             self.add_recorder(build_data)
 

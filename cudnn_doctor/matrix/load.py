@@ -13,8 +13,8 @@ import msgspec
 
 from cudnn_doctor.knowledge.load import HERE, parse_yaml
 from cudnn_doctor.matrix.rows import LISTS, TABLES, CudnnRow, Row
+from cudnn_doctor.matrix.stored import stored
 from cudnn_doctor.matrix.tables import Matrix, MatrixError
-from cudnn_doctor.matrix.validate import check
 
 SCHEMA = "cudnn-doctor/compat-matrix/1"
 
@@ -39,6 +39,13 @@ def load_matrix(overlay: Path | None = None) -> Matrix:
         MatrixError: for a file that cannot be read, is not of this form, or contradicts itself.
     """
     file = matrix_file()
+    if overlay is None and (made := stored(file)):
+        return made
+    return read_matrix(file, overlay)
+
+
+def read_matrix(file: Path, overlay: Path | None = None) -> Matrix:
+    """As `load_matrix`, from the YAML in any case."""
     tables = read(file, unique=False)  # a test holds ours to it
     if missing := [name for name in TABLES if name not in tables]:
         raise MatrixError(f"{file.name}: table {missing[0]} is missing")
@@ -48,6 +55,8 @@ def load_matrix(overlay: Path | None = None) -> Matrix:
             merged = {row.key: row for row in tables[name]} | {row.key: row for row in rows}
             tables[name] = tuple(merged.values())
             own |= {(name, row.key) for row in rows}
+    from cudnn_doctor.matrix.validate import check
+
     matrix = Matrix(file=str(file), overlay=str(overlay or ""), **tables)  # type: ignore[arg-type]
     for table, row, why in check(matrix):
         where = overlay if (table, row) in own else file
