@@ -88,6 +88,7 @@ def _answered(signs: Tokens, facts: dict[str, str]) -> set[str]:
     """Questions that the text answers already."""
     done = {
         "gpu-model": "gpu" in facts, "driver": "driver" in facts, "os": "os" in facts,
+        "gpu-memory": bool({"memory-is-free", "memory-full", "smi-memory"} & signs.keys()),
         "framework-version": "framework_version" in facts,
         "batch-smaller": "smaller-works" in signs or "smaller-no-help" in signs,
         "allow-growth": "allow-growth-on" in signs or "allow-growth-cures" in signs,

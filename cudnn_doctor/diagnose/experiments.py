@@ -42,7 +42,7 @@ def experiments(
 def _worth(experiment: Mapping[str, Any], weights: Mapping[str, float], tokens: Collection[str]) -> float:
     tested = sum(weights.get(cause, 0) for cause in experiment["decides"])
     if any(t in tokens for t in experiment.get("when", ())):  # made for what the text says
-        tested = tested * 1.5 + 1
+        tested = tested * 1.5 + 3
     return tested / (1 + 0.25 * float(experiment["rank"]))
 
 

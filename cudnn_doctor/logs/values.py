@@ -33,6 +33,8 @@ NOT_STATED = (
     r"|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"
     r"|\bor (?:go|switch|change|downgrade|upgrade|move) (?:back )?to"
     r"|\b(?:do|should|must|shall) (?:i|we) (?:\w+ ){0,3}(?:go|switch|change|downgrade|upgrade|move|install|use|try)"
+    r"|\b(?:can|could|would|will) (?:you|someone|anybody) (?:\w+ ){0,4}(?:install|put|provide|add|update|upgrade)"
+    r"|\bplease (?:\w+ ){0,2}(?:install|put|provide|add|update|upgrade)"
     r"|instead of|which has|works with|recommends?|should (?:be|use)|documentation|latest is|minimum)[^.;,|]{0,28}$"
 )
 
