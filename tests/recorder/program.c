@@ -1,6 +1,7 @@
 /* A program for the recorder to watch: argv[1] names what it does, with the stub libraries.
  *
- * -DLINKED: calls by the PLT; -DBY_DRIVER: libcuda's functions by cuGetProcAddress, as the CUDA runtime asks for them; else by dlsym.
+ * -DLINKED: calls by the PLT; -DBY_DRIVER: libcuda's functions by cuGetProcAddress, as the CUDA runtime asks for them; -DWITHIN: the
+ * recorder is linked in and called as ld.so would, so that it can be built with sanitizers; else by dlsym.
  * It prints the statuses that it got, and "errno" when a call that is followed changed errno.
  */
 #define _GNU_SOURCE
@@ -30,7 +31,30 @@ static void load(const char *path) {
     cudnn = dlopen(path ? path : "libcudnn.so.9", RTLD_NOW | RTLD_GLOBAL);
     if (!cuda || !cudnn) { fprintf(stderr, "%s\n", dlerror()); exit(2); }
 }
-#ifdef BY_DRIVER
+#ifdef WITHIN
+#include <link.h>
+unsigned la_version(unsigned), la_objopen(struct link_map *, Lmid_t, uintptr_t *);
+uintptr_t la_symbind64(Elf64_Sym *, unsigned, uintptr_t *, uintptr_t *, unsigned *, const char *);
+static uintptr_t cookie_cuda, cookie_cudnn;
+static void tell_libraries(void) {
+    struct link_map *map = dlopen(NULL, RTLD_NOW);
+    if (!la_version(LAV_CURRENT)) exit(5);
+    for (; map; map = map->l_next) {
+        uintptr_t cookie = 0;
+        la_objopen(map, LM_ID_BASE, &cookie);
+        if (map == cuda) cookie_cuda = cookie;
+        if (map == cudnn) cookie_cudnn = cookie;
+    }
+}
+static Any within(Any library, uintptr_t *cookie, const char *name) {
+    uintptr_t from = 0;
+    unsigned flags = 0;
+    Elf64_Sym symbol = {.st_value = (uintptr_t)dlsym(library, name)};
+    return (Any)la_symbind64(&symbol, 0, &from, cookie, &flags, name);
+}
+#define CUDA(name) ((int (*)())within(cuda, &cookie_cuda, #name))
+#define CUDNN(name) ((int (*)())within(cudnn, &cookie_cudnn, #name))
+#elif defined BY_DRIVER
 static Any by_driver(const char *name) {
     Any found = NULL;
     char base[64];
@@ -45,7 +69,9 @@ static Any by_driver(const char *name) {
 #else
 #define CUDA(name) ((int (*)())dlsym(cuda, #name))
 #endif
+#ifndef CUDNN
 #define CUDNN(name) ((int (*)())dlsym(cudnn, #name))
+#endif
 #endif
 
 static void show(const char *call, int status) {
@@ -99,6 +125,9 @@ int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "healthy";
     Any other = NULL, second = NULL;
     load(NULL);
+#ifdef WITHIN
+    tell_libraries();
+#endif
     if (!strcmp(what, "load")) return 0;
     begin();
     if (!strcmp(what, "foreign")) {

@@ -21,6 +21,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "lazy": ("-DLINKED", "-Wl,-z,lazy"),
     "now": ("-DLINKED", "-Wl,-z,now"),
 }
+SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 @cache
@@ -48,6 +49,19 @@ def program(way: str = "dlsym", *flags: str) -> Path:
     return target
 
 
+@cache
+def sanitized() -> Path:
+    """program.c with the recorder linked in, both built with ASan and UBSan."""
+    folder = program().parent
+    source = Path(library_path()[0]).parent / "source" / "recorder.c"
+    own = ["-Dmemcpy=recorder_memcpy", "-Dmemset=recorder_memset"]  # the sanitizer has its own
+    build_recorder = ["cc", "-w", "-O1", "-c", *SANITIZED, *own, "-o", str(folder / "recorder.o"), str(source)]
+    subprocess.run(build_recorder, check=True)
+    command = ["cc", "-w", "-O1", "-std=gnu11", "-pthread", "-DWITHIN", *SANITIZED, "-o", str(folder / "sanitized")]
+    subprocess.run([*command, str(HERE / "program.c"), str(folder / "recorder.o"), "-ldl"], check=True)
+    return folder / "sanitized"
+
+
 def recorder() -> str:
     path, why = library_path()
     assert path, why
@@ -61,7 +75,7 @@ def run(folder: Path, *command: str | Path, **environ: str) -> subprocess.Comple
     return subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
-def record(folder: Path, what: str, way: str = "dlsym", code: int = 0, **environ: str) -> Recording:
+def record(folder: Path, what: str, way: str = "dlsym", *, code: int = 0, **environ: str) -> Recording:
     """The one recording of program.c doing `what`, which ends with `code`."""
     done = run(folder, program(way), what, **environ)
     assert done.returncode == code
