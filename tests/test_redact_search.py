@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.redact import patterns as redact_patterns
+from cudnn_doctor.redact import environment, hosts, people
 from cudnn_doctor.redact.search import AHEAD, BACK, Signed, fold
 
-SIGNED = {name: p for name, p in vars(redact_patterns).items() if isinstance(p, Signed)}
+SIGNED = {
+    name.strip("_"): p
+    for module in (environment, hosts, people)
+    for name, p in vars(module).items()
+    if isinstance(p, Signed)
+}
 LOGS = Path(__file__).parent / "explain" / "logs"
 PIECES = (
     "ghp_0123456789abcdefABCD", "hf_AbCdEfGhIjKlMnOpQr", "sk-0123456789abcdefghij", "AKIAIOSFODNN7EXAMPLE", "sk-",
@@ -30,7 +35,12 @@ PIECES = (
     "gpu17:42:43 [0] NCCL INFO", "  host      : gpu17", "srun: error: gpu17: task", "ON gpu17 CANCELLED AT",
     "Linux gpu17 5.15.0-86 #9", "2024-12-12T10:11:12.1+00:00 gpu17 kernel:", "logged in as: ",
     "Accepted publickey for ", " -u ", "--user ", "a:b", "AccountKey=x", "?sig=abc", "mysql://<secret>@db", "ib0:",
-    "x1:",
+    "x1:", "-H n1:4,n2:4", "hosts: a1,b2", "node: box17", "box17:29500", "user alice", "@SBATCH", "--account=p",
+    "srun -A p", "UserId=a(1)", "uid=1(a)", "arn:aws:iam::123456789012:role/x", "scp x a:/b", "machine a",
+    "/tmp/ray_bob", "~bob/", "/work/bob/", "/project/p/", '"user": {"name": "bob"}', "a:x:1000:1000:A B:/home/a:/x",
+    "-rw-r--r-- 1 a b 1", "from: A B <a@b.org>", "\\\\srv\\x", "s3://b", "guid: 0x506b4b0300c21b5e",
+    "0242.ac11.0004", "ip-10-1-2-3", "curl -u a:b", "mysql -u a -pb", "(at)", " -w x", "on host a1", "uid=a,ou=b",
+    "git@h.org:a/b.git", "https://wandb.ai/a/b", "a:b@c:22", "environ({", "connect to a1:22", "=", "cn=a,dc=b",
 )  # fmt: skip
 texts = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=12).map("".join),
@@ -43,7 +53,7 @@ def spans(matches: object) -> list[tuple[int, int]]:
     return [m.span() for m in matches]  # type: ignore[attr-defined]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(texts)
 def test_as_a_search_at_every_character(text: str) -> None:
     for name, signed in SIGNED.items():
@@ -60,18 +70,13 @@ def test_in_real_logs(name: str) -> None:
             there = spans(signed.pattern.finditer(whole))
             assert spans(signed.finditer(whole)) == there
             found += len(there)
-    assert found or name not in ("HOME_PATH", "QUAD", "URL_HOST", "UUID")
+    assert found or name not in ("HOME_PATH", "QUAD", "URL", "UUID")
 
 
 LONGEST = {
-    "SECRET": f"eyJ{'a' * 4000}.{'b' * 4000}.{'c' * 4000}",
     "USER_PASSWORD": f"--user='{'u' * 64}:{'p' * 200}",
-    "URL_LOGIN": f"h{'t' * 15}://{'u' * 100}:{'p' * 200}@",
-    "AUTHORIZATION": f"bearer   {'a' * 4000}",
-    "ASSIGNMENT": f"private-key{'k' * 40}''   =   ''{'v' * 4000}",
-    "FLAG": f"--{'a' * 40}token{'b' * 35} {'v' * 4001}",
-    "PRIVATE_HOST": f"{('h' * 63 + '.') * 6}localdomain",
-    "EMAIL": f"{'u' * 64}@{'h' * 63}{('.' + 'd' * 62) * 5}.{'c' * 24}",
+    "EMAIL": f"{'u' * 64}@{'h' * 60}{('.' + 'd' * 62) * 5}.{'c' * 24}",
+    "FQDN": f"{('h' * 63 + '.') * 6}localdomain",
     "SERIAL": f"serial number'{' ' * 30}:   '{'S' * 41}",
 }
 
@@ -106,7 +111,7 @@ def test_what_a_search_without_case_takes_for_a_letter_is_folded_to_it(letter: s
 def test_many_signs_in_one_line_take_no_long() -> None:
     text = "a::key@[" * (1 << 17)
     start = time.perf_counter()
-    for name in ("IPV6", "ASSIGNMENT", "EMAIL"):
+    for name in ("IPV6", "HOST_FIELD", "EMAIL"):
         SIGNED[name].sub(lambda m: m[0], text)
     assert time.perf_counter() - start < 10
     assert BACK < AHEAD

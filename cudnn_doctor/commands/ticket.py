@@ -77,7 +77,7 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     clean = redactor.struct(report)
     told = redactor.struct(explanation) if explanation is not None else None
     run = redactor.struct(request.run) if request.run is not None else None
-    logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.log(a.text)) for a in logs)
+    logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.text(a.text)) for a in logs)
     logs = (*_recorded(run), *logs)
     return Ticket(
         report=marked(clean, redactor.redactions), explanation=told, logs=logs, redactions=redactor.redactions

@@ -1,17 +1,29 @@
-"""The patterns by which `redact` knows what identifies somebody. Every quantifier is bounded or runs over characters
-that its successor cannot match, so that no text makes one run away. Signs are in small letters (redact_search)."""
+"""Names that say nothing of anybody: of system accounts, public hosts and owners, and words of the field."""
 
 from __future__ import annotations
 
 import re
 
-from cudnn_doctor.redact.search import Signed
-
 USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "SLURM_JOB_USER", "NB_USER")
 HOST_VARIABLES = ("HOSTNAME", "COMPUTERNAME", "SLURMD_NODENAME", "NODE_NAME", "POD_NAME")
 
 # Names that many machines share: they tell nothing of a person, and replacing the words would destroy the report.
-NOBODY = frozenset({"user", "users", "root", "ubuntu", "ec2-user", "runner", "jovyan", "vagrant", "nobody", "me"})
+NOBODY = frozenset({
+    "user", "users", "root", "ubuntu", "ec2-user", "runner", "jovyan", "vagrant", "nobody", "me", "conda", "shared",
+    "public",
+    "default", "all users", "default user", "administrator", "admin", "centos", "debian", "fedora", "rocky",
+    "almalinux", "opc",
+    "azureuser", "gitpod", "codespace", "vscode", "coder", "node", "jenkins", "gitlab-runner", "circleci", "travis",
+    "builder",
+    "build", "docker", "daemon", "www-data", "systemd", "systemd-network", "systemd-resolve", "messagebus", "sshd",
+    "munge", "slurm",
+    "postgres", "mysql", "redis", "mongodb", "nginx", "app", "git", "test", "guest", "sync", "bin", "sys",
+    "mambauser", "micromamba",
+    "tensorflow", "pytorch", "nvidia", "triton-server", "ray", "spark", "hadoop", "hdfs", "airflow", "container",
+    "linuxbrew",
+    "someone", "somebody", "username", "your_username", "your-username", "yourname", "you", "your_user", "name",
+    "xxx", "none", "null", "true", "false",
+})  # fmt: skip
 COMMON_NAMES = NOBODY | {
     "cuda", "cudnn", "cublas", "nvidia", "nccl", "nvml", "nvcc", "gpu", "gpus", "cpu", "tensorflow", "tf", "torch",
     "pytorch", "jax", "keras", "mxnet", "onnx", "onnxruntime", "triton", "python", "pip", "conda", "mamba", "venv",
@@ -25,131 +37,106 @@ COMMON_NAMES = NOBODY | {
     "stream", "handle", "context", "device", "devices", "library", "libraries", "file", "files", "path", "paths",
     "the", "and", "for", "with", "from", "not", "code",
 }  # fmt: skip
+# What fields called "user" or "owner" hold that is no name, our own words among them ("owner: environment").
+OUR_WORDS = frozenset({"environment", "program", "node", "owner"})
+NO_NAMES = frozenset({
+    "environment", "program", "node", "system", "default", "id", "ids", "name", "names", "is", "not", "none", "null",
+    "nil", "the", "a", "an", "must", "to", "and", "or", "input",
+    "error", "defined", "mode", "space", "agent", "interrupt", "warning", "code", "function", "guide", "manual",
+    "specified", "level", "data", "true", "false", "yes", "no", "str",
+    "string", "int", "bool", "required", "optional", "unknown", "missing", "anonymous", "local", "global", "self",
+    "this", "request", "cancelled", "abort", "exit", "all",
+    "info", "debug", "service", "cuda", "cpu", "gpu", "x", "shell", "site", "base", "python", "driver", "kernel",
+    "password", "key", "token", "secret", "type",
+})  # fmt: skip
+NO_HOSTS = frozenset({
+    "localhost", "example", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback",
+    "broadcasthost", "cpu", "cuda", "gpu", "host", "device", "none", "null", "nil", "true",
+    "false", "unknown", "auto", "env", "any", "default", "all", "example.com", "example.org", "example.net",
+    "host.docker.internal", "kubernetes.default.svc", "is", "was", "the", "a", "an", "not",
+    "and", "or", "memory", "to", "in", "on", "for", "of", "with", "from", "failed", "error", "errors", "unavailable",
+    "timeout", "refused", "closed", "lost", "reset", "by", "name", "names", "type", "side", "id",
+    "pinned", "pageable", "mapped", "process", "thread", "code", "driver", "compiler", "stream", "platform", "cpus",
+    "cores", "os", "address", "server", "client", "master", "worker", "node",
+    "nodes", "string", "str", "bool", "int", "required", "optional", "exited", "down", "up", "started", "starting",
+    "stopped", "running", "ready", "version", "linux", "kernel", "x86_64", "aarch64", "tcp", "udp", "http", "https",
+    "nccl", "gloo", "mpi", "static", "c10d", "etcd",
+})  # fmt: skip
+# Owners of public repositories of the field.
+PUBLIC_OWNERS = frozenset({
+    "pytorch", "tensorflow", "nvidia", "nvidia-merlin", "google", "google-deepmind", "deepmind", "jax-ml", "openxla",
+    "keras-team", "huggingface", "microsoft", "openai", "facebookresearch", "meta-llama",
+    "apache", "numpy", "scipy", "conda", "conda-forge", "onnx", "rapidsai", "cupy", "numba", "paddlepaddle", "dmlc",
+    "mxnet", "horovod", "ray-project", "vllm-project", "dao-ailab", "triton-lang", "openmm",
+    "lightning-ai", "pytorchlightning", "bitsandbytes-foundation", "timdettmers", "ultralytics", "open-mmlab",
+    "automatic1111", "comfyanonymous", "opennmt", "ggerganov", "ggml-org", "pypa", "python", "cython",
+    "docker", "kubernetes", "actions", "gitleaks", "yelp", "torch", "deepspeedai", "databricks", "mlflow", "wandb",
+    "slurm", "schedmd", "spack", "easybuilders", "llvm", "gcc-mirror", "torvalds", "git", "boostorg",
+    "protocolbuffers", "grpc", "abseil",
+})  # fmt: skip
 SYSTEM_FOLDERS = frozenset({
     "", "/", "/usr", "/usr/local", "/opt", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/var", "/var/lib", "/tmp",  # noqa: S108
     "/home", "/dev", "/proc", "/sys", "/run", "/srv", "/mnt", "/data", "/nonexistent", "/Users", "C:", "C:\\Users",
 })  # fmt: skip
 OPEN_ADDRESSES = frozenset({"0.0.0.0", "127.0.0.1", "127.0.1.1", "255.255.255.255"})  # noqa: S104
 PUBLIC_HOSTS = frozenset({
-    "nvidia.com", "nvidia.cn", "github.com", "githubusercontent.com", "pypi.org", "pythonhosted.org", "python.org",
-    "pytorch.org", "tensorflow.org", "google.com", "googleapis.com", "anaconda.org", "anaconda.com", "conda.io",
-    "stackoverflow.com", "readthedocs.io", "docs.rs", "apache.org", "microsoft.com", "debian.org", "ubuntu.com",
-    "kernel.org", "docker.com", "docker.io", "huggingface.co", "oasis-open.org", "json-schema.org",
+    "nvidia.com", "nvidia.cn", "nvcr.io", "github.com", "github.io", "githubusercontent.com", "githubassets.com",
+    "gitlab.com", "bitbucket.org", "ghcr.io", "pypi.org", "pythonhosted.org", "python.org",
+    "pytorch.org", "tensorflow.org", "keras.io", "jax.dev", "openxla.org", "onnx.ai", "onnxruntime.ai", "google.com",
+    "googlesource.com", "anaconda.org", "anaconda.com", "conda.io", "anaconda.cloud", "conda-forge.org", "mamba.pm",
+    "prefix.dev",
+    "stackoverflow.com", "stackexchange.com", "askubuntu.com", "serverfault.com", "superuser.com", "reddit.com",
+    "medium.com", "readthedocs.io", "readthedocs.org", "docs.rs", "crates.io", "rust-lang.org", "apache.org",
+    "microsoft.com", "visualstudio.com", "debian.org", "ubuntu.com",
+    "launchpad.net", "centos.org", "redhat.com", "fedoraproject.org", "rockylinux.org", "almalinux.org",
+    "archlinux.org", "alpinelinux.org", "opensuse.org", "suse.com", "kernel.org", "docker.com", "docker.io",
+    "quay.io", "gcr.io", "mcr.microsoft.com", "public.ecr.aws",
+    "huggingface.co", "hf.co", "oasis-open.org", "json-schema.org", "w3.org", "xmlsoap.org", "gnu.org", "gnome.org",
+    "freedesktop.org", "sourceware.org", "llvm.org", "cmake.org", "kitware.com", "boost.org", "numpy.org",
+    "scipy.org", "scikit-learn.org", "pydata.org", "matplotlib.org", "ipython.org", "jupyter.org",
+    "rapids.ai", "cupy.dev", "ray.io", "kaggle.com", "colab.research.google.com", "paperswithcode.com", "arxiv.org",
+    "doi.org", "openai.com", "anthropic.com", "wandb.ai", "mlflow.org", "comet.com", "neptune.ai", "lightning.ai",
+    "deepspeed.ai", "vllm.ai", "spacy.io", "fast.ai", "paddlepaddle.org.cn", "modelscope.cn",
+    "tsinghua.edu.cn", "ustc.edu.cn", "sjtu.edu.cn", "zju.edu.cn", "bfsu.edu.cn", "aliyun.com", "aliyuncs.com",
+    "tencent.com", "tencentyun.com", "huaweicloud.com", "163.com", "douban.com", "baidu.com", "bcebos.com",
+    "gitee.com", "csdn.net", "zhihu.com", "jihulab.com",
+    "npmjs.org", "npmjs.com", "nodejs.org", "yarnpkg.com", "golang.org", "go.dev", "oracle.com", "openjdk.org",
+    "maven.org", "sonatype.org", "rubygems.org", "cran.r-project.org", "r-project.org", "julialang.org",
+    "wikipedia.org", "youtube.com", "twitter.com", "x.com", "linkedin.com", "slideshare.net",
+    "slurm.schedmd.com", "schedmd.com", "open-mpi.org", "openucx.org", "kubernetes.io", "k8s.io", "helm.sh",
+    "intel.com", "amd.com", "arm.com", "ibm.com", "amazon.com", "amazonaws.com", "googleapis.com", "azure.com",
+    "windows.net", "cloudflare.com", "letsencrypt.org", "example.com", "example.org", "example.net",
+    "hooks.slack.com", "slack.com", "discord.com", "telegram.org", "api.wandb.ai", "sentry.io", "tabnine.com",
+    "mozilla.org", "apple.com", "brew.sh", "spdx.org", "opensource.org", "creativecommons.org", "openssl.org",
+    "zlib.net", "sqlite.org", "protobuf.dev", "grpc.io", "bazel.build", "jfrog.io",
 })  # fmt: skip
+# Of these only what stands before says whose it is: a bucket, a store, a tenant.
+_TENANTS = (
+    "amazonaws.com",
+    "windows.net",
+    "azure.com",
+    "jfrog.io",
+    "aliyuncs.com",
+    "slack.com",
+    "visualstudio.com",
+    "googleapis.com",
+    "github.io",
+    "cloudflare.com",
+    "bcebos.com",
+    "ibm.com",
+    "oracle.com",
+)
+_SERVICES = re.compile(
+    r"(?:(?:www|api|docs|download|developer|s3|sts|ec2|ecr|storage|www\.|raw|index|files|mirrors?|cdn|registry|hub"
+    r"|login|management|dev|packages|repo|[a-z]{2}-[a-z]{4,9}-\d|dualstack)[.-]?){1,4}"
+)
 
-ENV_LINE = re.compile(r"(?m)^([ \t]{0,8}(?:export |declare -x |set )?)([A-Z][A-Z0-9_]{2,80})=(\S[^\n]*)$")
 
-PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----)){0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
-)
-# Forms of secrets as their issuers publish them (GitHub, GitLab, Hugging Face, OpenAI, AWS, Slack, Google, NVIDIA NGC,
-# npm, PyPI), and JSON web tokens.
-SECRET = Signed(
-    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}|glpat-[\w-]{16,64}|hf_[A-Za-z0-9]{16,64}"
-    r"|sk-[A-Za-z0-9_-]{16,200}|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[\w-]{10,200}|AIza[\w-]{30,60}"
-    r"|nvapi-[\w-]{20,120}|npm_[A-Za-z0-9]{30,60}|pypi-[\w-]{40,250}|wandb_v\d_\w{20,200}"
-    r"|eyJ[\w-]{8,4000}\.[\w-]{4,4000}\.[\w-]{4,4000})",
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "sk-", "akia", "asia", "xox", "aiza",
-    "nvapi-", "npm_", "pypi-", "wandb_v", "eyj",
-)  # fmt: skip
-URL_LOGIN = Signed(
-    r"(\b[a-z][a-z0-9+.-]{1,15}://)([^\s/@:'\"<>]{0,100}:[^\s/@'\"<>]{1,200}|[^\s/@:'\"<>]{8,200})@", "@"
-)
-URL_HOST = Signed(
-    r"(\b(?:(?:https?|ssh|git|ftp|grpc|s3|tcp|wss?)://(?:<secret>@)?|[a-z][a-z0-9+.-]{1,15}://<secret>@))"
-    r"([A-Za-z0-9][A-Za-z0-9.-]{1,250})",
-    "://",
-)
-AUTHORIZATION = Signed(r"(?i)(\b(?:bearer|basic)\s{1,3})([\w.~+/=-]{8,4000})", "bearer", "basic")
-# `curl -u name:password`; two numbers are the ids of a user and a group (`docker run -u 1000:1000`).
-USER_PASSWORD = Signed(
-    r"((?<!\S)(?:-u|--user)[ =]['\"]?)(?!\d{1,9}:\d)([^\s:'\"]{1,64}:[^\s'\"]{1,200})", "-u", "--user"
-)
-_SENSITIVE = (
-    r"(?:passw(?:or)?d|passphrase|secret|token(?!iz)|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key|credential|authorization|sharedaccess(?:key|signature)"
-    r"|(?<=[?&])(?:sig|signature|x-amz-signature|x-goog-signature)(?==)|(?<=_)(?:key|pat|pass)(?![\w-]))"
-)
-_SENSITIVE_SIGNS = (
-    "passw", "passphrase", "secret", "token", "key", "credential", "authorization", "_pat", "_pass", "signature",
-    "sig=",
-)  # fmt: skip
-ASSIGNMENT = Signed(
-    rf"(?i)({_SENSITIVE}[\w-]{{0,40}}['\"]{{0,2}})(\s{{0,3}}[=:]\s{{0,3}}['\"]{{0,2}})([^\s'\",;<>&]{{1,4000}})",
-    *_SENSITIVE_SIGNS,
-)
-FLAG = Signed(
-    rf"(?i)(?<![\w-])(--(?=[\w-]{{0,40}}{_SENSITIVE})[\w-]{{2,80}}\s)()([^\s'\"<>-][^\s'\"<>]{{0,4000}})",
-    *_SENSITIVE_SIGNS,
-)
-# Numbers and switches are no secrets: "max_tokens=4096", "use_auth_token: false".
-HARMLESS_VALUE = re.compile(r"(?i)[-+]?\d{0,9}(?:\.\d{0,9})?|true|false|none|null|yes|no|\{|\[|\(.*")
-
-HOME_PATH = Signed(
-    r"((?:/|[A-Za-z]:[\\/]{1,2})(?:home|homes|Users|users)[\\/]{1,2})([^\\/\s:'\",;()\[\]<>|*?~$]{1,64})",
-    "home",
-    "users",
-)
-EMAIL = Signed(
-    r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,5}\.[A-Za-z]{2,24}\b",
-    "@",
-)
-LOGIN = Signed(
-    r"(?<![\w@./-])([a-z_][a-z0-9_.-]{1,31})@"
-    r"(?!GLIBC|GLIBCXX|CXXABI|GCC|plt\b|got\b|file\b|https?\b|lib)([A-Za-z][A-Za-z0-9.-]{1,62})(?=:[~/]|[\s\]$#,)]|$)",
-    "@",
-)
-USER_FIELD = Signed(
-    r"(?i)((?<![\w-])(?:user(?:name)?|logname|login|owner|uname|run as)['\"]?\s{0,2}[=:]\s{0,2}['\"]?"
-    r"|\blogged in as:?\s{1,2}|\baccepted [a-z]{1,20} for )"
-    r"([a-z_][\w.-]{1,31})(?![\w/.(-])",
-    "user", "logname", "login", "owner", "uname", "run as", "logged in as", "accepted ",
-)  # fmt: skip
-HOST_FIELD = Signed(
-    r"(?im)((?<![\w-])(?:host ?name|nodename|computer ?name|node ?name|slurmd_nodename)\s{0,2}[=:]\s{0,2}['\"]?"
-    r"|^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+-]{8,30}Z?)"
-    r" (?=\S{1,80} (?:kernel|systemd|[\w.-]{1,40}\[\d{1,9}\]):)"  # syslog
-    r"|^\[(?=[A-Za-z][\w.-]{1,80}:\d{1,9}\])"  # Open MPI
-    r"|^(?=[A-Za-z][\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL )"
-    r"|^[ \t]{0,8}host[ \t]{1,12}:[ \t]"  # torchrun
-    r"|\bsrun: error: (?=[A-Za-z][\w.-]{1,80}: task)|\bon (?=\S{1,80} cancelled at)"  # Slurm
-    r"|(?<![\w/])linux (?=[\w.-]{1,80} \d{1,2}\.\d{1,3}\.\S{1,80} #\d))"  # uname -a
-    r"([A-Za-z][\w.-]{1,80})",
-    "hostname", "host name", "nodename", "node name", "computername", "computer name", " kernel:", " systemd:", "]:",
-    "] nccl ", "srun: error: ", " cancelled at", re.compile(r"host[ \t]{1,12}:"), re.compile(r"linux [\w.-]{1,80} \d"),
-    re.compile(r"\[[a-z][\w.-]{1,80}:\d{1,9}\]"),
-)  # fmt: skip
-LIKE_A_HOST = re.compile(r"[\d.-]")  # other words that a log calls a host may stand elsewhere and mean something
-PRIVATE_HOST = Signed(
-    r"(?i)(?<![\w.@/-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,6}(?:internal|intra|intranet|corp|lan|local|localdomain|home|private)\b(?![\w/-]|\.\w)",
-    ".internal", ".intra", ".corp", ".lan", ".local", ".home", ".private",
-)  # fmt: skip
-
-SERIAL = Signed(
-    r"(?i)(\bserial(?:[ _]?(?:number|no\.?))?['\"]?\s{0,30}[=:#]\s{0,3}['\"]?)([A-Za-z0-9][A-Za-z0-9-]{5,40})", "serial"
-)
-UUID = Signed(
-    r"(?i)(?<![\w-])(?:(?:GPU|MIG)-[0-9a-f]{4,8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?"
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![\w-])"
-    r"|(?<=MIG-)GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    "gpu-",
-    "mig-",
-    re.compile("-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-"),
-)
-MAC = Signed(
-    r"(?i)(?<![0-9a-f:-])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:-])|(?<![0-9a-f:-])(?:[0-9a-f]{2}-){5}[0-9a-f]{2}(?![0-9a-f:-])",
-    re.compile(":[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:"),
-    re.compile("-[0-9a-f]{2}-[0-9a-f]{2}-[0-9a-f]{2}-"),
-)
-QUAD = Signed(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)", re.compile(r"\.\d{1,3}\.\d{1,3}\."))
-# What stands before a version of four parts: an operator, the end of a file or package name, a product's name.
-VERSION_BEFORE = re.compile(
-    r"(?i)(?:[=<>~!]=?\s?|[-_]v?|\.so\.|@v?"
-    r"|\b(?:version|release|ver|v|driver|cuda|cudnn|cublas\w{0,3}|nvrtc|cufft|curand|cusolver|cusparse|nccl|tensorrt|trt|nvjitlink"
-    r"|toolkit|runtime|torch|tensorflow|jax|jaxlib|(?:nvidia|tensorrt|libcudnn|libcublas|cuda)[\w-]{0,40})[:\s(]{1,3}v?)$"
-)
-VERSION_AFTER = re.compile(r"-\d{1,3}(?:[^\w.]|$)|\+|\.(?:dist-info|post|dev|so|whl)|-py3")
-IPV6 = Signed(
-    r"(?:(?<![\w:.])|(?<=ib\d:)|(?<=[g-z]\d:))(?=[0-9a-fA-F:]{0,39}[0-9])(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:])",
-    "::",
-    re.compile(":[0-9a-f]{1,4}:[0-9a-f]{1,4}:[0-9a-f]{1,4}:"),
-)
+def public_host(host: str) -> bool:
+    """Whether a host is one that everybody uses; below a provider's name only its own services are."""
+    name = host.lower().rstrip(".")
+    for tenant in _TENANTS:
+        if name.endswith("." + tenant):
+            return bool(_SERVICES.fullmatch(name.removesuffix("." + tenant)))
+    parts = name.split(".")
+    return any(".".join(parts[i:]) in PUBLIC_HOSTS for i in range(len(parts)))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_origin
 
 import msgspec
@@ -21,11 +21,13 @@ from cudnn_doctor.model.base import Base, Known
 from cudnn_doctor.model.facts import Host
 from cudnn_doctor.model.report import Evidence, Report
 from cudnn_doctor.probe.environment import ALLOWED
+from cudnn_doctor.redact import addresses, credentials, environment, hosts, names, people, tokens
 from cudnn_doctor.redact import patterns as p
+from cudnn_doctor.redact.changes import PLACEHOLDER, Change, Written, changed_lines, outside
 from cudnn_doctor.redact.search import Signed, fold
+from cudnn_doctor.redact.spans import Kind, Span, apart
 
 S = TypeVar("S", bound=msgspec.Struct)
-Kind = Literal["user", "home", "host", "email", "address", "mac", "uuid", "serial", "secret", "environment"]
 
 # Fields whose strings are words of our own, not values of the machine.
 OURS: dict[str, frozenset[str]] = {
@@ -39,7 +41,15 @@ OURS: dict[str, frozenset[str]] = {
 }
 REMOVED = "<removed>"
 NAMES_MAX = 64  # of users and of hosts
-HASHED = "d0c7"  # the last digits of a UUID that is a hash
+PLACED = "d0c7"  # the last digits of a UUID that stands for another
+LONG = 4096  # characters from which on a text's findings are kept between `learn` and `text`
+# Colours and other commands to a terminal, and characters without width: a secret may have some in the middle.
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[PX^_][^\x1b]{0,512}\x1b\\"
+    r"|[ -/]{0,8}[0-~])"
+    r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]|[\u200b\u200c\u200d\u2060\ufeff\u00ad]"
+)
+_ONE_WORD = re.compile(r"[A-Za-z_]{0,15}|\d{0,6}")
 
 
 class Redaction(Base, frozen=True, kw_only=True):
@@ -103,20 +113,20 @@ class Redactor:
     """Replaces in texts, trees and structs; one instance a set of documents, so that placeholders agree."""
 
     def __init__(self, identity: Identity) -> None:
-        self._homes = tuple(
-            sorted({h.rstrip("/\\") for h in identity.homes if _personal_home(h)}, key=len, reverse=True)
-        )
-        self._users: list[str] = []
-        self._hosts: list[str] = []
+        homes = sorted({h.rstrip("/\\") for h in identity.homes if _personal_home(h)}, key=len, reverse=True)
+        self._homes = [Signed(rf"(?<![\w.~-]){re.escape(h)}(?![\w.-])", fold(h)) for h in homes]
+        self._known: dict[Kind, dict[str, Signed]] = {"secret": {}, "host": {}, "user": {}}
         self._versions: set[str] = set()
-        self._uuids: set[str] = set()
+        self._uuids: dict[str, int] = {}  # full UUIDs, and which one each is
         self._names: dict[tuple[Kind, str], str] = {}
         self._last: dict[Kind, int] = {}
         self._count: dict[tuple[Kind, str, str], int] = {}
+        self._found: dict[str, tuple[Span, ...]] = {}
+        self._written: list[Written] = []
         for user in identity.users:
-            self._know_user(user)
+            self._know("user", user)
         for host in identity.hosts:
-            self._know_host(host)
+            self._know("host", host)
 
     @property
     def redactions(self) -> tuple[Redaction, ...]:
@@ -127,23 +137,20 @@ class Redactor:
         ]
         return tuple(sorted(found, key=lambda r: (r.kind, r.replacement)))
 
+    def changes(self) -> Iterator[Change]:
+        """Every changed line so far, each once."""
+        seen = set()
+        for text, places in self._written:
+            for change in changed_lines(text, places):
+                if change not in seen:
+                    seen.add(change)
+                    yield change
+
     def learn(self, node: Any) -> None:
-        """Collects what texts elsewhere must be compared with: user names in home paths and prompts, full UUIDs, and
+        """Collects what texts elsewhere must be compared with: names of users and hosts, secrets, full UUIDs, and
         versions that look like addresses ("9.19.0.56")."""
         if isinstance(node, str):
-            for match in p.HOME_PATH.finditer(node):
-                self._know_user(match[2])
-            for match in p.LOGIN.finditer(node):
-                self._know_user(match[1])
-                self._know_host(match[2])
-            for match in p.HOST_FIELD.finditer(node):
-                if p.LIKE_A_HOST.search(match[2]):
-                    self._know_host(match[2])
-            for match in p.USER_FIELD.finditer(node):
-                if match[1].lower().startswith("logged in"):
-                    self._know_user(match[2])
-            self._uuids.update(m[0].lower() for m in p.UUID.finditer(node))
-            self._versions.update(m[0] for m in p.QUAD.finditer(node) if _in_version_place(m))
+            self._learn_text(node)
         elif isinstance(node, Mapping):
             for value in node.values():
                 self.learn(value)
@@ -151,13 +158,26 @@ class Redactor:
             for value in node:
                 self.learn(value)
         elif isinstance(node, msgspec.Struct):
-            if isinstance(node, Known) and isinstance(node.value, str) and p.QUAD.pattern.fullmatch(node.value):
+            if isinstance(node, Known) and isinstance(node.value, str) and hosts.QUAD.pattern.fullmatch(node.value):
                 self._versions.add(node.value)  # no fact of a snapshot is an address
             for name in node.__struct_fields__:
                 value = getattr(node, name)
                 if name == "version" and isinstance(value, str):
                     self._versions.add(value)
                 self.learn(value)
+
+    def _learn_text(self, text: str) -> None:
+        text = _plain(text)
+        for span in self._spans(text):
+            value = text[span.start : span.end]
+            if span.learn and span.kind in ("user", "host"):
+                self._know(span.kind, value)
+            elif span.kind == "secret" and len(value) >= 8 and names.unlike_words(value) and "\n" not in value:
+                self._know("secret", value)
+            elif span.kind == "uuid" and len(value) >= 36:
+                self._uuids.setdefault(value.lower(), len(self._uuids) + 1)
+            elif span.kind == "address" and addresses.is_version(text, span.start, span.end):
+                self._versions.add(value)
 
     def struct(self, node: S) -> S:
         """The same struct with its texts redacted; words of a fixed vocabulary stay."""
@@ -190,114 +210,71 @@ class Redactor:
         """One text or a whole log."""
         if len(text) < 3:
             return text
-        for pattern, replace in self._passes:
-            text = pattern.sub(replace, text)
-        return self._known_names(text)
+        text = _plain(text)
+        places = []
+        for span in apart(outside(text, [*self._spans(text), *self._known_names(text)])):
+            old = text[span.start : span.end]
+            new = self._replacement(text, span)
+            if new != old:
+                places.append((span.start, span.end, new, span.sure))
+        if not places:
+            return text
+        self._written.append(Written(text, tuple(places)))
+        parts, done = [], 0
+        for start, end, new, _ in places:
+            parts += [text[done:start], new]
+            done = end
+        return "".join(parts) + text[done:]
 
-    def log(self, text: str) -> str:
-        """A log that was learned: `text`, and lines of an `env` dump whose variable is not on the allow-list lose their
-        value."""
+    # ------------------------------------------------------------ finding
 
-        def line(m: re.Match[str]) -> str:
-            keep = m[2] in ALLOWED or p.HARMLESS_VALUE.fullmatch(m[3])
-            return m[0] if keep else f"{m[1]}{m[2]}={self._replaced('environment', m[3], REMOVED)}"
+    def _spans(self, text: str) -> Sequence[Span]:
+        """What the detectors find; kept for a long text, which is learned first and then written."""
+        if len(text) < LONG:
+            return _detected(text)
+        if text not in self._found:
+            self._found[text] = _detect(text)
+        return self._found[text]
 
-        return self.text(p.ENV_LINE.sub(line, text))
-
-    # ------------------------------------------------------------ passes, in the order of what must not be torn
-
-    @cached_property
-    def _passes(self) -> list[tuple[re.Pattern[str] | Signed, Callable[[re.Match[str]], str]]]:
-        home = [(Signed(rf"(?<![\w.~-]){re.escape(h)}(?![\w.-])", fold(h)), self._own_home) for h in self._homes]
-        return [
-            (p.PRIVATE_KEY, lambda m: self._secret(m[0])),
-            (p.SECRET, lambda m: self._secret(m[0])),
-            (p.URL_LOGIN, lambda m: f"{m[1]}{self._secret(m[2])}@"),
-            (p.USER_PASSWORD, lambda m: f"{m[1]}{self._secret(m[2])}"),
-            (p.AUTHORIZATION, lambda m: f"{m[1]}{self._secret(m[2])}"),
-            (p.FLAG, self._assignment),
-            (p.ASSIGNMENT, self._assignment),
-            (p.URL_HOST, self._url_host),
-            *home,
-            (p.HOME_PATH, self._after_label),
-            (p.EMAIL, lambda m: self._numbered("email", m[0])),
-            (p.LOGIN, self._login),
-            (p.USER_FIELD, self._after_label),
-            (p.HOST_FIELD, self._host_field),
-            (p.PRIVATE_HOST, lambda m: self._numbered("host", m[0])),
-            (p.SERIAL, lambda m: f"{m[1]}{self._numbered('serial', m[2])}"),
-            (p.UUID, self._uuid),
-            (p.MAC, lambda m: self._numbered("mac", m[0])),
-            (p.QUAD, self._quad),
-            (p.IPV6, self._ipv6),
-        ]
-
-    def _known_names(self, text: str) -> str:
-        kinds: tuple[tuple[Kind, list[str]], ...] = (("host", self._hosts), ("user", self._users))
+    def _known_names(self, text: str) -> Iterator[Span]:
         folded = fold(text)
-        for kind, names in kinds:
-            for name in names:
-                if fold(name) in folded:
-                    pattern = Signed(rf"(?i)(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9])", fold(name))
-                    text = pattern.sub(partial(self._known_name, kind), text)
-        return text
+        for home in self._homes:
+            for match in home.finditer(text, folded):
+                yield Span(match.start(), match.end(), "home")
+        for kind, patterns in self._known.items():
+            for name, pattern in patterns.items():
+                if name in folded:
+                    for match in pattern.finditer(text, folded):
+                        yield Span(match.start(), match.end(), kind)
 
-    def _known_name(self, kind: Kind, match: re.Match[str]) -> str:
-        return self._numbered(kind, match[0])
+    # ------------------------------------------------------------ replacing
 
-    def _own_home(self, match: re.Match[str]) -> str:
-        return self._replaced("home", match[0], "~")
+    def _replacement(self, text: str, span: Span) -> str:
+        old = text[span.start : span.end]
+        if span.kind == "secret":
+            return self._replaced("secret", f"{old[:4]}... ({len(old)} characters)", "<secret>")
+        if span.kind == "environment":
+            return self._replaced("environment", old, REMOVED)
+        if span.kind == "home":
+            return self._replaced("home", old, "~")
+        if span.kind == "uuid":
+            return self._uuid(old)
+        if span.kind == "address" and (old in self._versions or not addresses.is_address(text, span.start, span.end)):
+            return old
+        return self._numbered(span.kind, old)
 
-    def _after_label(self, match: re.Match[str]) -> str:
-        return match[0] if match[2] in p.NOBODY else f"{match[1]}{self._numbered('user', match[2])}"
-
-    def _host_field(self, match: re.Match[str]) -> str:
-        host = match[2]
-        return match[0] if host.lower() in p.COMMON_NAMES else f"{match[1]}{self._numbered('host', host)}"
-
-    def _login(self, match: re.Match[str]) -> str:
-        user = match[1] if match[1] in p.NOBODY else self._numbered("user", match[1])
-        return f"{user}@{self._numbered('host', match[2])}"
-
-    def _assignment(self, match: re.Match[str]) -> str:
-        return match[0] if p.HARMLESS_VALUE.fullmatch(match[3]) else f"{match[1]}{match[2]}{self._secret(match[3])}"
-
-    def _url_host(self, match: re.Match[str]) -> str:
-        host = match[2]
-        public = host.lower() in p.PUBLIC_HOSTS or host.lower().endswith(tuple("." + h for h in p.PUBLIC_HOSTS))
-        if public or p.QUAD.pattern.fullmatch(host):
-            return match[0]
-        return f"{match[1]}{self._numbered('host', host)}"
-
-    def _quad(self, match: re.Match[str]) -> str:
-        quad = match[0]
-        if quad in self._versions or quad in p.OPEN_ADDRESSES or any(int(part) > 255 for part in quad.split(".")):
-            return quad
-        return quad if _in_version_place(match) else self._numbered("address", quad)
-
-    def _ipv6(self, match: re.Match[str]) -> str:
-        from ipaddress import AddressValueError, IPv6Address
-
-        try:
-            address = IPv6Address(match[0].partition("%")[0])
-        except AddressValueError:
-            return match[0]
-        return match[0] if address.is_loopback or address.is_unspecified else self._numbered("address", match[0])
-
-    def _uuid(self, match: re.Match[str]) -> str:
-        """Same form, other digits, the same for the same device in every ticket. An abbreviation stays the beginning of
-        its full UUID; what is hashed already stays, so that redacting twice is redacting once."""
-        from hashlib import sha256
-
-        uuid = match[0]
-        longest = max((u for u in self._uuids if u.startswith(uuid.lower())), key=lambda u: (len(u), u), default="")
-        full = longest or uuid.lower()
-        if full.endswith(HASHED) or len(full) < 12:  # a few digits that belong to no device here tell of nobody
+    def _uuid(self, uuid: str) -> str:
+        """Same form, other digits: which of the ticket's UUIDs it is, and nothing of itself. An abbreviation stays the
+        beginning of its full UUID; what is replaced already stays, so that redacting twice is redacting once."""
+        short = uuid.lower()
+        full = max((u for u in self._uuids if u.startswith(short)), key=lambda u: (len(u), u), default=short)
+        if full.endswith(PLACED) or len(full) <= 12:  # a few digits that belong to no device here tell of nobody
             return uuid
-        digits = iter(sha256(full.encode()).hexdigest())
+        number = self._uuids.setdefault(full, len(self._uuids) + 1)
         start = 4 if full[3] == "-" else 0  # "GPU-" and "MIG-" stay
+        digits = iter(f"{0xA000 + number:x}".ljust(len(full), "0"))
         new = full[:start] + "".join(c if c == "-" else next(digits) for c in full[start:])
-        new = new[: -len(HASHED)] + HASHED
+        new = new[: -len(PLACED)] + PLACED
         return self._replaced("uuid", uuid, uuid[:start] + new[start : len(uuid)])
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
@@ -312,19 +289,20 @@ class Redactor:
 
     # ------------------------------------------------------------ names and counts
 
-    def _know_user(self, name: str) -> None:
-        _add_name(self._users, name)
-
-    def _know_host(self, name: str) -> None:
-        _add_name(self._hosts, name)
-
-    def _secret(self, value: str) -> str:
-        return self._replaced("secret", f"{value[:4]}... ({len(value)} characters)", "<secret>")
+    def _know(self, kind: Kind, name: str) -> None:
+        """A name that is meant wherever it stands; a log that invents thousands does not make every search slow."""
+        low = fold(name)
+        known = self._known[kind]
+        if len(name) < 3 or len(known) >= NAMES_MAX or low in known or PLACEHOLDER.search(name):
+            return
+        if kind == "secret" or low not in _words():
+            around = "A-Za-z0-9<" if kind != "secret" else "<"
+            known[low] = Signed(
+                rf"(?i)(?<![{around}]){re.escape(name)}" + ("" if kind == "secret" else "(?![A-Za-z0-9])"), low
+            )
 
     def _numbered(self, kind: Kind, original: str) -> str:
         key = (kind, original.lower())
-        if original.startswith("<") or original == REMOVED:
-            return original
         if key not in self._names:
             self._last[kind] = self._last.get(kind, 0) + 1
             self._names[key] = f"<{kind}-{self._last[kind]}>"
@@ -336,21 +314,27 @@ class Redactor:
         return new
 
 
-def _add_name(names: list[str], name: str) -> None:
-    """Longest first, so that no name tears another; a log that invents thousands does not make every search slow."""
-    if len(name) > 2 and len(names) < NAMES_MAX and name not in names and name.lower() not in _words():
-        names.append(name)
-        names.sort(key=len, reverse=True)
+def _detect(text: str) -> tuple[Span, ...]:
+    folded = fold(text)
+    return (
+        *credentials.find(text, folded), *tokens.find(text, folded), *environment.find(text, folded),
+        *people.find(text, folded), *hosts.find(text, folded),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 14)
+def _detected(text: str) -> tuple[Span, ...]:
+    """The same for a short text: a report says most things more than once."""
+    return () if _ONE_WORD.fullmatch(text) else _detect(text)
+
+
+def _plain(text: str) -> str:
+    """The text as it reads: without commands to a terminal and characters that nobody sees."""
+    return text if text.isascii() and "\x1b" not in text else _TERMINAL.sub("", text)
 
 
 def _personal_home(home: str) -> bool:
     return home.rstrip("/\\") not in p.SYSTEM_FOLDERS and (home.startswith("/") or home[1:2] == ":")
-
-
-def _in_version_place(quad: re.Match[str]) -> bool:
-    """Whether what stands beside four dotted numbers makes them a version: an operator, a product, a revision."""
-    text, start, end = quad.string, quad.start(), quad.end()
-    return bool(p.VERSION_BEFORE.search(text[max(0, start - 64) : start]) or p.VERSION_AFTER.match(text, end))
 
 
 def _unique(values: Iterable[str]) -> tuple[str, ...]:

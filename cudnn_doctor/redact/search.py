@@ -31,9 +31,9 @@ class Signed:
         self.pattern = re.compile(pattern)
         self.signs = signs
 
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """As `re.Pattern.finditer`."""
-        for start, end in self._places(text, fold(text)):
+    def finditer(self, text: str, folded: str | None = None) -> Iterator[re.Match[str]]:
+        """As `re.Pattern.finditer`; `folded` is the text in small letters where the caller has it."""
+        for start, end in self._places(text, fold(text) if folded is None else folded):
             yield from self.pattern.finditer(text, start, end)
 
     def sub(self, replace: Callable[[re.Match[str]], str], text: str) -> str:
