@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Literal
 
+    from cudnn_doctor.model.explanation import Explanation
     from cudnn_doctor.model.facts import Snapshot
 
     Form = Literal["text", "json", "markdown"]
@@ -46,19 +47,17 @@ def answer(
             from cudnn_doctor.render.code_answer import render_code
 
             return render_code(found, width=width, color=color and form == "text", encoding=encoding)
-    from cudnn_doctor import diagnose as explain
-    from cudnn_doctor.render.explain import render
+    from cudnn_doctor.diagnose import explain
+    from cudnn_doctor.render.explain import as_json, render
 
     cases = [[w] for w in what] if separate else [list(what)]
-    answers = [_recorded(c) or explain.answer(c, snapshot=snapshot, timeout=timeout) for c in cases]
+    answers = [_recorded(c) or explain(c, snapshot=snapshot, timeout=timeout) for c in cases]
     if separate and form == "json":
-        import json
-
-        return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
+        return as_json(answers)
     return "\n".join(render(a, form, width=width, color=color, encoding=encoding) for a in answers)
 
 
-def _recorded(case: Sequence[str]) -> Mapping[str, Any] | None:
+def _recorded(case: Sequence[str]) -> Explanation | None:
     """The explanation of a recording of `run`, where the case is one."""
     if len(case) != 1 or case[0] == "-" or not os.path.isfile(case[0]):
         return None
@@ -67,10 +66,7 @@ def _recorded(case: Sequence[str]) -> Mapping[str, Any] | None:
             return None
         file.seek(0)
         data = file.read(LIMIT)
-    import msgspec
-
     from cudnn_doctor.commands.run_report import judge
     from cudnn_doctor.model.run_recording import decode_run
 
-    plain: Mapping[str, Any] = msgspec.to_builtins(judge(decode_run(data, case[0])))
-    return plain
+    return judge(decode_run(data, case[0]))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cudnn_doctor import diagnose, postmortem
 from cudnn_doctor.commands import files
@@ -37,10 +36,10 @@ def report(run: RunRecording, wanted: Wanted) -> str:
 
 def judge(run: RunRecording) -> Explanation:
     """Why it died."""
-    return postmortem.conclude(run, _told(run), load()["causes"])
+    return postmortem.conclude(run, _told(run), load().causes)
 
 
-def _told(run: RunRecording) -> Mapping[str, Any] | None:
+def _told(run: RunRecording) -> Explanation | None:
     """What `explain` says of the output and of the libraries' own logs."""
     texts = [s.head + ("\n" + s.tail if s.tail else "") for s in run.streams]
     texts += [log.text for log in run.logs if log.name.startswith("cudnn")]  # the driver's is full of harmless lines
@@ -51,7 +50,7 @@ def _told(run: RunRecording) -> Mapping[str, Any] | None:
     try:
         with os.fdopen(memory, "w", encoding="utf-8", errors="replace", closefd=False) as file:
             file.write(text)
-        return diagnose.answer([f"/proc/self/fd/{memory}"], timeout=10.0)
+        return diagnose.explain([f"/proc/self/fd/{memory}"], timeout=10.0)
     except InputError:  # nothing in it that is text
         return None
     finally:

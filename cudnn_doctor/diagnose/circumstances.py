@@ -3,9 +3,9 @@ command run as it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from cudnn_doctor.logs.patterns import Circumstance
 from cudnn_doctor.logs.regex import rx
 
 _SCRIPT = r"(?:^|[\s$>])(?:python3?|torchrun|accelerate launch)(?: -[um])?\s+((?:[\w.-]+/)*[\w.-]+\.py)\b"
@@ -13,16 +13,16 @@ _FILE = r"libcudnn\w*\.so\.(\d+)|cudnn\w*64_(\d+)(?:\.dll)?"
 _FRAME = r'^file "((?:[\w.-]+/)*[\w.-]+\.py)", line \d+, in <module>'
 
 
-def circumstances(lines: Sequence[str], table: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+def circumstances(lines: Sequence[str], table: Sequence[Circumstance]) -> dict[str, list[int]]:
     """Token -> index of the first line that gives it. `lines` are in lower case."""
     whole = "\n".join(lines)
     found: dict[str, list[int]] = {}
     for entry in table:
-        if not any(word in whole for word in entry["words"]):
+        if not any(word in whole for word in entry.words):
             continue
         for index, line in enumerate(lines):
-            if any(w in line for w in entry["words"]) and ("pattern" not in entry or rx(entry["pattern"]).search(line)):
-                found[entry["id"]] = [index]
+            if any(w in line for w in entry.words) and (not entry.pattern or rx(entry.pattern).search(line)):
+                found[entry.id] = [index]
                 break
     return found
 

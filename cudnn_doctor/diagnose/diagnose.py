@@ -1,116 +1,171 @@
-"""One case from its sources to its explanation, as plain data of the form of `types.Explanation`."""
+"""One case from its sources to its explanation."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from cudnn_doctor.diagnose import advice, circumstances, rank, values
-from cudnn_doctor.logs import compare, document, scan, signatures, sources
-from cudnn_doctor.logs import observe as tokens
-from cudnn_doctor.logs import stated as facts
-from cudnn_doctor.logs.patterns import load
+import msgspec
+from msgspec.structs import replace
+
+from cudnn_doctor.diagnose import advice, circumstances, given, rank, values
+from cudnn_doctor.diagnose.as_snapshot import NO_VERSION, differences, of_the_text
+from cudnn_doctor.diagnose.from_machine import add_findings, findings, observe_machine
+from cudnn_doctor.diagnose.given import Given
+from cudnn_doctor.diagnose.gpu_class import classify
+from cudnn_doctor.diagnose.judged import judge
+from cudnn_doctor.diagnose.ledger import Ledger
+from cudnn_doctor.logs import document, scan, signatures, sources
+from cudnn_doctor.logs.observe import failing, observe
+from cudnn_doctor.logs.patterns import Knowledge, load
+from cudnn_doctor.logs.stated import Extract, extract
+from cudnn_doctor.logs.stated_machine import stated_machine
+from cudnn_doctor.logs.values import dotted
 from cudnn_doctor.model.errors import InputError
-from cudnn_doctor.model.observations import Tokens
+from cudnn_doctor.model.explanation import Cause, Evidence, Experiment, Explanation, Facts, Fix
+from cudnn_doctor.model.facts import Snapshot
+from cudnn_doctor.model.observations import Tokens, TokenSet
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from cudnn_doctor.diagnose import Source
-    from cudnn_doctor.model.facts import Snapshot
 
+Step = TypeVar("Step", Fix, Experiment)
 Again = Callable[[], Iterator[bytes]]  # reads a source once more
 
 MAX_EVIDENCE = 4
 QUOTE = 300  # characters of a line that are quoted
-OURS = 200  # bytes within which a document of cudnn-doctor names its schema
-BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
 
 
-def explain_case(given: Sequence[Source], *, snapshot: Snapshot | None, timeout: float) -> dict[str, Any]:
-    """See `explain.answer`."""
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """The sources of a case: a text, what was given beside it, remarks, and how to read a source again."""
+
+    text: document.Document
+    beside: Given
+    notes: list[str]
+    again: dict[int, Again]
+
+
+def explain_case(sources_: Sequence[Source], *, beside: Given, timeout: float) -> Explanation:
+    """See `diagnose.explain`."""
+    return _explain(_read(sources_, beside, timeout))
+
+
+def _read(sources_: Sequence[Source], beside: Given, timeout: float) -> Read:
     notes: list[str] = []
     deadline = time.monotonic() + timeout
-    read: list[tuple[str, list[scan.Raw]]] = []
+    texts: list[tuple[str, list[scan.Raw]]] = []
     total = 0
-    machine: list[str] = []
     again: dict[int, Again] = {}
-    for stream in sources.open_sources([os.fspath(s) for s in given], deadline, notes):
+    for stream in sources.open_sources([os.fspath(s) for s in sources_], deadline, notes):
         kept = scan.keep(stream.pieces, count=stream.again is None)
         total += kept.total_bytes
-        if kept.data.lstrip(BLANK)[:1] == b"{" and b'"cudnn-doctor/' in kept.data[:OURS]:
-            from cudnn_doctor.logs.machine import from_document
-
-            machine += from_document(stream.name, kept.data, notes)
+        if given.is_ours(kept.data):
+            beside |= given.read(stream.name, kept.data)
+            notes.append(f"{stream.name}: a cudnn-doctor document; its facts and problems join the text's")
             continue
         if stream.again is not None:
-            again[len(read)] = stream.again
-        read.append((stream.name, kept.lines))
+            again[len(texts)] = stream.again
+        texts.append((stream.name, kept.lines))
         if not kept.whole:
             notes.append(
                 f"{stream.name}: {kept.total_bytes >> 20} MiB; its head, its tail and the lines around errors were "
                 "read closely"
             )
     if not total:
-        raise InputError("; ".join(notes) or f"nothing to explain: {', '.join(map(str, given)) or 'no input'} is empty")
-    if snapshot is not None:
-        from cudnn_doctor.logs.machine import from_snapshot
-
-        machine += from_snapshot(snapshot)
-    return _explain(document.build(read), machine, notes, again)
+        nothing = f"nothing to explain: {', '.join(map(str, sources_)) or 'no input'} is empty"
+        raise InputError("; ".join(notes) or nothing)
+    return Read(text=document.build(texts), beside=beside, notes=notes, again=again)
 
 
-def _explain(
-    text: document.Document, machine: list[str], notes: list[str], again: dict[int, Again]
-) -> dict[str, Any]:  # fmt: skip
-    knowledge = load()
-    patterns = [signatures.Signature(*s) for s in knowledge["signatures"]]
-    events = signatures.find(text, patterns)
-    events += signatures.find(text.prose(), [signatures.Signature(*s) for s in knowledge["statements"]])
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a text and a machine show together, before it is weighed."""
+
+    text: document.Document  # with the machine's facts behind it
+    signs: Tokens
+    stated: Extract
+    view: Snapshot  # the stated facts over those of the machine
+    differences: tuple[str, ...]  # where the two contradict each other
+
+
+def observed(text: document.Document, beside: Given, knowledge: Knowledge) -> Observed:
+    """The observations of a text and of what was given beside it."""
+    events = signatures.find(text, knowledge.signatures) + signatures.find(text.prose(), knowledge.statements)
     chosen = _one_speaker(text, events)
     events = [e for e in events if e.line in chosen]
-    extract = facts.extract(text, events, sorted(chosen), knowledge["facts"])
-    stated = _facts(text, extract)
-    if machine:
-        text, events, extract = _with_machine(text, machine, events, extract, patterns, knowledge)
-    signs = tokens.derive(text, events, extract, knowledge["tables"])
-    for token, at in circumstances.circumstances(text.lowered, knowledge["circumstances"]).items():
-        signs.setdefault(token, at)
-    found = values.values(stated, circumstances.wanted_major(text.lowered), knowledge["tables"])
-    signs |= values.tokens(found)
+    extracted = extract(text, events, sorted(chosen), knowledge.names)
+    ledger = Ledger(text, chosen)
+    found = observe(text, events, extracted, knowledge.statuses)
+    stated = stated_machine(text, extracted, events)
+    machine = None if beside.snapshot is None or _is_quiet(text, found) else of_the_text(beside.snapshot, stated)
+    view = judge(stated, machine, knowledge, ledger, found)
+    classify(view, ledger, found)
+    if machine is not None:
+        observe_machine(machine, ledger, found)
+        add_findings(findings(machine, view, knowledge), ledger, found)
+    add_findings(beside.findings, ledger, found)
+    for token, lines in circumstances.circumstances(text.lowered, knowledge.circumstances).items():
+        if token not in found.found:
+            found.add(token, *lines)
+    doubts = tuple(differences(beside.snapshot, stated)) if beside.snapshot else ()
+    return Observed(text=ledger.document(), signs=found.found, stated=extracted, view=view, differences=doubts)
+
+
+def _is_quiet(text: document.Document, found: TokenSet) -> bool:
+    """Whether there is a text and nothing fails in it: then no fault of the machine explains it."""
+    failures = {sign for sign in found.found if sign.startswith("kind:")} - {"kind:noise", "kind:warning"}
+    complaints = {"fails", "traceback"} & found.found.keys()
+    return bool(text.lines) and not failures and (not complaints or "python-error" in found.found)
+
+
+def _explain(read: Read) -> Explanation:
+    knowledge = load()
+    seen = observed(read.text, read.beside, knowledge)
+    facts = _facts(seen.text, seen.stated)
+    filling = values.values(facts, circumstances.wanted_major(seen.text.lowered), knowledge)
+    signs = seen.signs | values.tokens(filling)
     ranking = rank.rank(signs, knowledge)
-    quoted = [_quoted(text, c) for c in ranking.candidates]
-    numbers = _numbers(text, {index for evidence in quoted for index in evidence}, again)
-    causes = [
-        _shown(c.cause, c, _evidence(text, e, numbers), stated, signs, knowledge, found)
-        for c, e in zip(ranking.candidates, quoted, strict=True)
-    ]
+    quoted = [_quoted(seen.text, c) for c in ranking.candidates]
+    numbers = _numbers(seen.text, {index for evidence in quoted for index in evidence}, read.again)
+    case = advice.Case(
+        ranking=ranking,
+        signs=signs,
+        facts=_of_machine(seen.view) | facts,
+        values=filling,
+        knowledge=knowledge,
+    )
+    causes = tuple(
+        _shown(c, case, _evidence(seen.text, e, numbers)) for c, e in zip(ranking.candidates, quoted, strict=True)
+    )
     if ranking.verdict == "undetermined" and not causes:
-        causes = [_unknown(knowledge)]
-    return _runnable({
-        "schema": "cudnn-doctor/explanation/1",
-        "verdict": ranking.verdict,
-        "summary": advice.summary(ranking, causes),
-        "causes": causes,
-        "questions": advice.questions(ranking, signs, stated, knowledge),
-        "facts": stated,
-        "experiments": advice.experiments_for(ranking, stated, signs, knowledge),
-        "doubts": advice.doubts(text, extract, knowledge),
-        "notes": notes,
-        "sources": list(text.sources),
-    }, circumstances.script([line.text for line in text.lines]))  # fmt: skip
+        causes = (_shown(rank.Candidate(cause="insufficient-info"), case, ()),)
+    script = circumstances.script([line.text for line in seen.text.lines])
+    return Explanation(
+        verdict=ranking.verdict,
+        summary=advice.summary(ranking, causes),
+        causes=tuple(replace(c, fixes=tuple(_runnable(fix, script) for fix in c.fixes)) for c in causes),
+        questions=advice.questions(case, machine=read.beside.snapshot),
+        facts=Facts(**facts),
+        experiments=tuple(_runnable(experiment, script) for experiment in advice.experiments_for(case)),
+        doubts=(*advice.doubts(seen.text, seen.stated, knowledge), *seen.differences),
+        notes=tuple(read.notes),
+        sources=seen.text.sources,
+    )
 
 
-def _runnable(answer: dict[str, Any], name: str) -> dict[str, Any]:
-    """Commands with the program's own file, where the text names it."""
-    if name:
-        steps = [*(fix for cause in answer["causes"] for fix in cause["fixes"]), *answer["experiments"]]
-        for step in steps:
-            if "command" in step:
-                step["command"] = step["command"].replace("YOUR_SCRIPT.py", name)
-    return answer
+def _runnable(step: Step, script: str) -> Step:
+    """The step with the program's own file in its command, where the text names it."""
+    return replace(step, command=step.command.replace("YOUR_SCRIPT.py", script)) if script else step
+
+
+def _of_machine(view: Snapshot) -> dict[str, str]:
+    """The framework of the machine, as a text would have named it."""
+    for framework in view.frameworks[:1]:
+        if framework.name != "other" and framework.version != NO_VERSION:
+            name = "pytorch" if framework.name == "torch" else framework.name
+            return {"framework": name, "framework_version": framework.version}
+    return {}
 
 
 def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set[int]:
@@ -121,7 +176,7 @@ def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set
     """
     weight: dict[int, int] = {}
     for event in events:
-        if tokens.failing(event):
+        if failing(event):
             line = text.lines[event.line]
             weight[line.speaker] = weight.get(line.speaker, 0) + (2 if line.log else 1)
     speakers = list(dict.fromkeys(line.speaker for line in text.lines))
@@ -131,39 +186,19 @@ def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set
     return {i for i, line in enumerate(text.lines) if line.speaker in (0, main)}
 
 
-def _with_machine(
-    text: document.Document, machine: list[str], events: list[signatures.Event], extract: facts.Extract,
-    patterns: list[signatures.Signature], knowledge: dict[str, Any],
-) -> tuple[document.Document, list[signatures.Event], facts.Extract]:  # fmt: skip
-    """The case with the machine's facts as further lines (number 0) for what the text does not state."""
-    own = document.build([("this machine", [scan.Raw(0, line.encode(), -1) for line in machine])])
-    first, source = len(text.lines), len(text.sources)
-    seen = signatures.find(own, patterns)
-    read = facts.extract(own, seen, list(range(len(own.lines))), knowledge["facts"])
-    for line in own.lines:
-        line.source = source
-    for event in seen:
-        event.line += first
-    for stated in read.facts.values():
-        stated.line += first
-    extract.facts = read.facts | extract.facts
-    extract.mentioned = extract.mentioned or read.mentioned
-    return document.Document([*text.lines, *own.lines], (*text.sources, "this machine")), [*events, *seen], extract
-
-
-def _facts(text: document.Document, extract: facts.Extract) -> dict[str, str]:
+def _facts(text: document.Document, extracted: Extract) -> dict[str, str]:
     """The stated values in the spelling of the text."""
-    values: dict[str, str] = {}
-    for key, stated in extract.facts.items():
+    said: dict[str, str] = {}
+    for key, stated in extracted.facts.items():
         value = stated.value
         if key != "framework":
             line = text.lines[stated.line].text
             at = line.lower().find(value)
             value = line[at : at + len(value)] if at >= 0 and len(line.lower()) == len(line) else value
         if key.startswith("cudnn"):
-            value = compare.dotted(value)
-        values[key] = value.strip()
-    return values
+            value = dotted(value)
+        said[key] = value.strip()
+    return said
 
 
 def _quoted(text: document.Document, candidate: rank.Candidate) -> dict[int, str]:
@@ -188,33 +223,28 @@ def _numbers(text: document.Document, indices: set[int], again: dict[int, Again]
     return found
 
 
-def _evidence(text: document.Document, quoted: dict[int, str], numbers: dict[int, int]) -> list[dict[str, Any]]:
-    evidence: list[dict[str, Any]] = []
-    for index, because in quoted.items():
-        line = text.lines[index]
-        evidence.append({"line": numbers[index], "text": line.text[:QUOTE], "because": because})
-        if len(text.sources) > 1:
-            evidence[-1]["file"] = text.sources[line.source]
-    return evidence
+def _evidence(text: document.Document, quoted: dict[int, str], numbers: dict[int, int]) -> tuple[Evidence, ...]:
+    several = len(text.sources) > 1
+    return tuple(
+        Evidence(
+            line=numbers[index],
+            text=text.lines[index].text[:QUOTE],
+            because=because,
+            file=text.sources[text.lines[index].source] if several else "",
+        )
+        for index, because in quoted.items()
+    )
 
 
-def _unknown(knowledge: dict[str, Any]) -> dict[str, Any]:
-    nothing = rank.Candidate("insufficient-info", [])
-    return _shown("insufficient-info", nothing, [], {}, {}, knowledge, {})
-
-
-def _shown(
-    cause: str, candidate: rank.Candidate, evidence: list[dict[str, Any]], stated: dict[str, str],
-    signs: Tokens, knowledge: dict[str, Any], found: dict[str, str],
-) -> dict[str, Any]:  # fmt: skip
-    known = knowledge["causes"][cause]
-    return {
-        "cause": cause,
-        "title": known["title"],
-        "confidence": candidate.confidence,
-        "role": candidate.role or known["role"],
-        "points": candidate.points,
-        "evidence": evidence,
-        "fixes": advice.fixes(known, stated, signs, found),
-        "avoid": known["avoid"],
-    }
+def _shown(candidate: rank.Candidate, case: advice.Case, evidence: tuple[Evidence, ...]) -> Cause:
+    known = case.knowledge.causes[candidate.cause]
+    return Cause(
+        cause=candidate.cause,
+        title=known.title,
+        confidence=candidate.confidence,
+        role=candidate.role or known.role,
+        points=candidate.points,
+        evidence=evidence,
+        fixes=advice.fixes(known, case),
+        avoid=known.avoid,
+    )

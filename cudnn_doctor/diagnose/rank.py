@@ -2,63 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from cudnn_doctor.diagnose.from_machine import FOUND, HINTED
+from cudnn_doctor.logs.patterns import Knowledge, PointRule
 from cudnn_doctor.model.observations import Tokens
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from cudnn_doctor.model.explanation import Confidence, Verdict
+    from cudnn_doctor.model.explanation import Confidence, Role, Verdict
 
 MAX_CAUSES = 6
-OWN_FINDING = 8  # points of a cause that a report of our own names
+# Points of a cause that a finding of our own rules names: (the text speaks for it as well, it does not).
+_OWN_FINDING = {FOUND: (8, 4), HINTED: (3, 1)}
 
 
-class Sign:
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that holds: its reason and the lines its tokens rest on."""
 
-    __slots__ = ("because", "decisive", "lines", "points", "role")
-
-    def __init__(
-        self, points: int, because: str, lines: Iterable[int], *, decisive: bool = False, role: str = ""
-    ) -> None:  # fmt: skip
-        self.points = points
-        self.because = because
-        self.lines = list(lines)
-        self.decisive = decisive
-        self.role = role
+    points: int
+    because: str
+    lines: list[int]
+    decisive: bool = False
+    role: Role | None = None
 
 
-class Candidate:
-    """A cause with its points."""
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause with its points. `signs`: those that speak for it, the strongest first."""
 
-    __slots__ = ("cause", "confidence", "decisive", "points", "possible", "role", "signs")
-
-    def __init__(self, cause: str, signs: list[Sign], confidence: Confidence = "possible") -> None:
-        signs.sort(key=lambda s: -s.points)
-        self.cause = cause
-        self.points = sum(s.points for s in signs)
-        self.possible = not any(s.points for s in signs)  # nothing speaks for it or against it
-        self.decisive = any(s.decisive for s in signs)
-        self.role = next((s.role for s in signs if s.role), "")  # of the rule with the most points that names one
-        self.signs = [s for s in signs if s.points >= 0]
-        self.confidence = confidence
+    cause: str
+    points: int = 0
+    possible: bool = False  # nothing speaks for it or against it but a rule that calls it possible (points: 0)
+    decisive: bool = False
+    role: Role | None = None  # of the rule with the most points that names one
+    signs: list[Sign] = []
+    confidence: Confidence = "possible"
 
 
-class Ranking:
-    __slots__ = ("candidates", "verdict")
-
-    def __init__(self, verdict: Verdict, candidates: list[Candidate] | None = None) -> None:
-        self.verdict = verdict
-        self.candidates = candidates or []
+class Ranking(msgspec.Struct, frozen=True):
+    verdict: Verdict
+    candidates: list[Candidate] = []
 
 
-def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
+def _candidate(cause: str, signs: Iterable[Sign], confidence: Confidence = "possible") -> Candidate:
+    ordered = sorted(signs, key=lambda s: -s.points)
+    return Candidate(
+        cause=cause,
+        points=sum(s.points for s in ordered),
+        possible=not any(s.points for s in ordered),
+        decisive=any(s.decisive for s in ordered),
+        role=next((s.role for s in ordered if s.role), None),
+        signs=[s for s in ordered if s.points >= 0],
+        confidence=confidence,
+    )
+
+
+def rank(tokens: Tokens, knowledge: Knowledge) -> Ranking:
     """The verdict and the causes in order."""
-    candidates = _points(tokens, knowledge["ranking"]["rules"], knowledge["causes"])
-    limits = knowledge["ranking"]
+    limits = knowledge.ranking
+    candidates = _points(tokens, limits.rules, knowledge.causes)
     kinds = {sign for sign in tokens if sign.startswith("kind:")}
     if not candidates and not kinds - {"kind:noise", "kind:warning"}:
         return _quiet(tokens)
@@ -67,37 +71,47 @@ def rank(tokens: Tokens, knowledge: dict[str, Any]) -> Ranking:
     if not candidates:
         return Ranking("undetermined")
     best = candidates[0]
-    kin = set(knowledge["causes"][best.cause]["kin"])
+    kin = set(knowledge.causes[best.cause].kin)
     rival = next((c.points for c in candidates[1:] if c.cause not in kin), 0)
-    found = best.points >= limits["found"] and best.points - rival >= limits["margin"]
+    found = best.points >= limits.found and best.points - rival >= limits.margin
     if found:
-        best.confidence = "confirmed" if best.decisive and best.points >= limits["confirmed"] else "likely"
+        sure: Confidence = "confirmed" if best.decisive and best.points >= limits.confirmed else "likely"
+        candidates[0] = msgspec.structs.replace(best, confidence=sure)
     return Ranking("cause-found" if found else "undetermined", candidates[:MAX_CAUSES])
 
 
-def _points(tokens: Tokens, rules: list[dict[str, Any]], causes: Collection[str]) -> list[Candidate]:
+def _points(tokens: Tokens, rules: list[PointRule], causes: Collection[str]) -> list[Candidate]:
     """Candidates with points, or with none but a rule that calls them possible (points: 0), most points first; equal
     ones in the order of the rules."""
     found: dict[str, list[Sign]] = {}
     for rule in rules:
-        when, either = rule.get("when", ()), rule.get("any", ())
-        if not all(t in tokens for t in when) or any(t in tokens for t in rule.get("unless", ())):
+        if not all(t in tokens for t in rule.when) or any(t in tokens for t in rule.unless):
             continue
-        present = [t for t in either if t in tokens]
-        if either and not present:
+        present = [t for t in rule.either if t in tokens]
+        if rule.either and not present:
             continue
-        lines = dict.fromkeys(line for t in (*when, *present) for line in tokens[t][:2])
-        sign = Sign(
-            rule["points"], rule["because"], lines, decisive=rule.get("decisive", False), role=rule.get("role", "")
-        )
-        found.setdefault(rule["cause"], []).append(sign)
-    for name, lines_of in tokens.items():
-        if name.startswith("found:") and name.removeprefix("found:") in causes:  # else of another release, or damaged
-            sign = Sign(OWN_FINDING, "a report of cudnn-doctor names it", lines_of[:2], decisive=True)
-            found.setdefault(name.removeprefix("found:"), []).append(sign)
-    candidates = [c for cause, signs in found.items() if (c := Candidate(cause, signs)).points > 0 or c.possible]
+        lines = dict.fromkeys(line for t in (*rule.when, *present) for line in tokens[t][:2])
+        sign = Sign(points=rule.points, because=rule.because, lines=list(lines), decisive=rule.decisive, role=rule.role)
+        found.setdefault(rule.cause, []).append(sign)
+    for cause, sign in list(_own_findings(tokens, found)):
+        if cause in causes:  # else of another release, or damaged
+            found.setdefault(cause, []).append(sign)
+    candidates = [c for cause, signs in found.items() if (c := _candidate(cause, signs)).points > 0 or c.possible]
     candidates.sort(key=lambda c: -c.points)
     return candidates
+
+
+def _own_findings(tokens: Tokens, found: dict[str, list[Sign]]) -> Iterator[tuple[str, Sign]]:
+    """(cause, sign) of what our own rules found on the machine. It decides where the text speaks for the same cause."""
+    for name, lines in tokens.items():
+        for kind, (both, alone) in _OWN_FINDING.items():
+            if name.startswith(kind):
+                cause = name.removeprefix(kind)
+                supported = sum(s.points for s in found.get(cause, ())) > 0
+                because = "cudnn-doctor found it on the machine"
+                points = both if supported else alone
+                decisive = supported and kind == FOUND
+                yield cause, Sign(points=points, because=because, lines=lines[:2], decisive=decisive)
 
 
 def _quiet(tokens: Tokens) -> Ranking:
@@ -106,8 +120,9 @@ def _quiet(tokens: Tokens) -> Ranking:
     if "host-memory" in tokens:
         return Ranking("not-cudnn")
     if harmless := tokens.get("kind:noise", []) + tokens.get("kind:warning", []):
-        sign = Sign(5, "this line has no effect", harmless[:3], decisive=not complaint, role="noise")
-        noise = Candidate("harmless-noise", [sign], "possible" if complaint else "confirmed")
+        because = "this line has no effect"
+        sign = Sign(points=5, because=because, lines=harmless[:3], decisive=not complaint, role="noise")
+        noise = _candidate("harmless-noise", [sign], "possible" if complaint else "confirmed")
         return Ranking("undetermined" if complaint else "no-problem", [noise])
     if {"rocm", "metal", "python-error"} & tokens.keys():
         return Ranking("not-cudnn")

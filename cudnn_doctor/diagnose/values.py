@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from string import Formatter
-from typing import Any
 
+from cudnn_doctor.diagnose.as_snapshot import capability
+from cudnn_doctor.logs.patterns import Knowledge
 from cudnn_doctor.logs.regex import rx
+from cudnn_doctor.model.explanation import Fix
 from cudnn_doctor.model.versions import at_least, numbers
 
 FIRST_WHEEL = {"11": "8.5.0", "12": "8.9.0", "13": "9.12.0"}  # first nvidia-cudnn-cuNN on PyPI, 2026-12-01
 
 
-def values(facts: Mapping[str, str], wanted: str, tables: Mapping[str, Any]) -> dict[str, str]:
+def values(facts: Mapping[str, str], wanted: str, knowledge: Knowledge) -> dict[str, str]:
     """What is known, by the names that causes.yaml uses; `wanted` is the major version in a missing file's name."""
     found = {k: v for k, v in facts.items() if k == "framework_version" and rx(r"\d+(?:\.\d+)+$").match(v)}
     if wanted:
@@ -23,7 +25,7 @@ def values(facts: Mapping[str, str], wanted: str, tables: Mapping[str, Any]) -> 
         found |= {"cudnn_built": built, "cudnn_major": str(major), "cudnn_next": str(major + 1)}
         if cuda := _flavour(built, facts.get("cuda", "")):
             found["cuda_major"] = cuda
-    if lowest := _lowest_cuda(facts.get("gpu", "").lower(), tables):
+    if lowest := _lowest_cuda(facts.get("gpu", "").lower(), knowledge):
         found |= {"gpu_cuda": lowest, "gpu_cu": lowest.replace(".", "")}
     return found
 
@@ -37,12 +39,14 @@ def tokens(found: Mapping[str, str]) -> dict[str, list[int]]:
     return result
 
 
-def filled(step: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str] | None:
+def filled(step: Fix, found: Mapping[str, str]) -> Fix | None:
     """The step with its values; None where one of them is not known."""
-    names = {name for text in step.values() for name in _names(text)}
+    texts = (step.text, step.command, step.verify)
+    names = {name for text in texts for name in _names(text)}
     if not names <= found.keys():
         return None
-    return {key: _put(text, found, names) for key, text in step.items() if text}
+    text, command, verify = (_put(text, found, names) for text in texts)
+    return Fix(text=text, command=command, verify=verify)
 
 
 def _names(text: str) -> Collection[str]:
@@ -67,9 +71,7 @@ def _flavour(built: str, cuda: str) -> str:
     return next((c for c in ("12", "11") if not cuda and at_least(built, FIRST_WHEEL[c])), "")
 
 
-def _lowest_cuda(gpu: str, tables: Mapping[str, Any]) -> str:
+def _lowest_cuda(gpu: str, knowledge: Knowledge) -> str:
     """The first CUDA toolkit that knows the named GPU."""
-    for capability, pattern, stems in tables["gpu_names"]:
-        if gpu and any(stem in gpu for stem in stems) and rx(pattern).search(gpu) and capability in tables["gpus"]:
-            return str(tables["gpus"][capability][0])
-    return ""
+    row = knowledge.matrix.gpu(capability(gpu, knowledge)) if gpu else None
+    return row.cuda_min if row else ""

@@ -121,6 +121,12 @@ class Document:
         ]
         return said
 
+    def with_facts(self, source: str, facts: list[str]) -> Document:
+        """The same lines, and behind them facts that no line states (number 0) as those of one more source."""
+        at = len(self.sources)
+        more = [Line(Raw(0, b"", -1), fact, at, 0, time=None, level="") for fact in facts]
+        return Document([*self.lines, *more], (*self.sources, source))
+
     @cached_property
     def text(self) -> str:
         """Lower case, one line per line."""

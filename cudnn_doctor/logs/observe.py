@@ -1,28 +1,25 @@
-"""Turns events and facts into the tokens that ranking.yaml speaks of, each with the lines it rests on.
+"""Turns what a text shows into the observations that ranking.yaml speaks of, each with the lines it rests on.
 
-Ids of signatures and statements are tokens themselves. Derived here and in `compare`: status:..., kind:..., os:...,
-framework:..., gpu:..., xid:..., and the comparisons of stated facts with what part 1's compatibility rules say of them.
+Ids of signatures and statements are observations themselves. Derived here and in `observe_versions`, `observe_memory`:
+status:..., kind:..., os:..., framework:..., xid:... What the compatibility rules say of the stated facts is added by
+`diagnose.judged`.
 """
 
 from __future__ import annotations
 
-from cudnn_doctor.logs import compare
+from collections.abc import Mapping
+
 from cudnn_doctor.logs.document import Document
+from cudnn_doctor.logs.observe_memory import memory
+from cudnn_doctor.logs.observe_versions import WARNINGS, versions
 from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.signatures import Event
-from cudnn_doctor.logs.stated import Extract
-from cudnn_doctor.model.observations import Tokens, TokenSet
+from cudnn_doctor.logs.stated import Extract, in_windows, in_wsl
+from cudnn_doctor.logs.values import major
+from cudnn_doctor.model.observations import TokenSet
+from cudnn_doctor.model.versions import numbers
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-_STATUS_8 = {1: "not-initialized", 2: "alloc-failed", 3: "bad-param", 4: "internal-error", 5: "invalid-value",
-             6: "arch-mismatch", 7: "mapping-error", 8: "execution-failed", 9: "not-supported", 10: "license-error",
-             11: "runtime-prerequisite-missing", 14: "version-mismatch"}  # fmt: skip
-_STATUS_9 = {1001: "not-initialized", 1002: "version-mismatch", 1008: "version-mismatch", 2007: "stream-mismatch",
-             4003: "alloc-failed", 4004: "alloc-failed", 3007: "arch-mismatch"}  # fmt: skip
-_CATEGORY_9 = {1: "not-initialized", 2: "bad-param", 3: "not-supported", 4: "internal-error", 5: "execution-failed"}
+# Status names as texts cut, shorten and misspell them.
 _STATUS_WORDS = (
     ("not-initialized", "not[_ ]?init"), ("alloc-failed", "alloc"), ("stream-mismatch", "bad_param_stream"),
     ("bad-param", "bad[_ ]?param"), ("internal-error", "int?ernal"), ("arch-mismatch", "arch|architecture"),
@@ -41,26 +38,28 @@ def failing(event: Event) -> bool:
     return event.kind in _FAILING
 
 
-def derive(document: Document, events: list[Event], extract: Extract, tables: dict[str, Any]) -> Tokens:
-    """All tokens of one case."""
+def observe(document: Document, events: list[Event], extract: Extract, statuses: Mapping[str, str]) -> TokenSet:
+    """All observations of one text. `statuses`: see `knowledge.compiled`."""
     tokens = TokenSet()
     for event in events:
-        _own(event, tokens)
+        _own(event, statuses, tokens)
     _order(document, events, tokens)
     _loader(document, events, extract, tokens)
     _pauses(document, tokens)
-    compare.versions(document, events, extract, tokens)
-    compare.memory(document, events, tokens)
-    compare.machine(document, events, extract, tables, tokens)
-    return tokens.found
+    versions(document, events, extract, tokens)
+    memory(document, events, tokens)
+    _frameworks(extract, tokens)
+    _system(document, extract, tokens)
+    _served_by_torch(document, events, tokens)
+    return tokens
 
 
-def _own(event: Event, tokens: TokenSet) -> None:
+def _own(event: Event, statuses: Mapping[str, str], tokens: TokenSet) -> None:
     """What one event says by itself."""
     tokens.add(event.id, event.line)
     if failing(event) or event.kind == "noise":
-        tokens.add("kind:warning" if event.id in compare.WARNINGS else f"kind:{event.kind}", event.line)
-    if status := status_of(event):
+        tokens.add("kind:warning" if event.id in WARNINGS else f"kind:{event.kind}", event.line)
+    if status := status_of(event, statuses):
         tokens.add(f"status:{status}", event.line)
     if "cause" in event.groups:
         tokens.add(f"found:{event.groups['cause']}", event.line)
@@ -70,8 +69,9 @@ def _own(event: Event, tokens: TokenSet) -> None:
         tokens.add("create-call", event.line)
 
 
-def status_of(event: Event) -> str:
-    """The cuDNN status that an event names, in one spelling for all majors; "" when it names none."""
+def status_of(event: Event, statuses: Mapping[str, str]) -> str:
+    """The cuDNN status that an event names, in one spelling for all majors; "" when it names none. A number that is not
+    in the table has the name of its category, which cuDNN 9 puts into the thousands."""
     text = event.groups.get("status", "")
     for name, pattern in _STATUS_WORDS:
         if text and rx(rf"(?:cudnn[_ ]?status[_ ]?)?(?:{pattern})").match(text):
@@ -79,10 +79,7 @@ def status_of(event: Event) -> str:
     code = event.groups.get("code", "")
     if event.kind != "cudnn" or not code.isdigit():
         return ""
-    number = int(code)
-    if number < 100:
-        return _STATUS_8.get(number, "")
-    return _STATUS_9.get(number) or _CATEGORY_9.get(number // 1000, "")
+    return statuses.get(code) or statuses.get(f"{int(code) // 1000}...", "")
 
 
 def _order(document: Document, events: list[Event], tokens: TokenSet) -> None:
@@ -137,7 +134,7 @@ def _loader(document: Document, events: list[Event], extract: Extract, tokens: T
         number = rx(r"(?:64_|\.so\.)(\d+)").search(wanted)
         if event.kind == "loader" and number and "cudnn" in wanted:
             for stated in extract.others.get("cudnn_loaded", ()):
-                if compare.major(stated.value) not in ("", number[1]):
+                if major(stated.value) not in ("", number[1]):
                     tokens.add("installed-other-major", event.line, stated.line)
     if "cudnn" in document.text:
         tokens.add("cudnn-named", next(i for i, line in enumerate(document.lowered) if "cudnn" in line))
@@ -154,3 +151,47 @@ def _pauses(document: Document, tokens: TokenSet) -> None:
             tokens.add("long-gap", before[1], index)
             return
         before = (line.time, index)
+
+
+def _frameworks(extract: Extract, tokens: TokenSet) -> None:
+    framework = extract.facts.get("framework")
+    if framework is None:
+        return
+    for name in extract.mentioned:
+        if name in ("tensorflow", "jax", "pytorch", "ctranslate2") or name == framework.value:
+            tokens.add(f"framework:{name}", framework.line)
+        if name == "faster-whisper":
+            tokens.add("framework:ctranslate2", framework.line)
+    if extract.mentioned[:1] == ["pytorch"]:
+        tokens.add("framework:pytorch-alone", framework.line)
+
+
+def _system(document: Document, extract: Extract, tokens: TokenSet) -> None:
+    stated = extract.facts.get("os")
+    said, line = (stated.value, stated.line) if stated else ("", -1)
+    if in_wsl(document, said):
+        tokens.add("os:wsl", line)
+    elif in_windows(document, said):
+        tokens.add("os:windows", line)
+    elif said and "mac" not in said and "os x" not in said:
+        tokens.add("os:linux", line)
+
+
+def _served_by_torch(document: Document, events: list[Event], tokens: TokenSet) -> None:
+    """`torch-cc-older`, `torch-cc-newer`: PyTorch lists what it is built for, and code for this GPU is not of it. In
+    between it only warns: code for 8.0 runs on 8.7."""
+    for event in events:
+        if event.id != "torch-cc-list":
+            continue
+        own = numbers(event.groups["cc"])
+        after = document.flat[document.starts[event.line] :][:2500]
+        listed = [numbers(m) for m in rx(r"- (\d{1,2}\.\d) which supports").findall(after)]
+        if shown := rx(r"was built for: (\d[\d., ]+\d)").search(after):
+            listed += [numbers(n) for n in rx(r"\d+\.\d").findall(shown[1])]
+        if span := rx(r"supported by this version of pytorch is +\((\d{1,2}\.\d)\) ?- ?\((\d{1,2}\.\d)\)").search(
+            after
+        ):
+            listed += [numbers(span[1]), numbers(span[2])]
+        least, most = (min(listed), max(listed)) if listed else ((7, 5), (9, 0))
+        if own < least or own[0] > most[0]:
+            tokens.add("torch-cc-older" if own < least else "torch-cc-newer", event.line)

@@ -2,7 +2,7 @@
 
 `knowledge/explain.json` is made when the package is built (.ci/build_hook.py) and never committed. It tells which YAML
 it was made of; where that has changed since, as in a checkout at work, or where there is no such file, the YAML itself
-is compiled. The matrix goes in as results: the compatibility rules of part 1, asked for every release and GPU.
+is compiled. The matrix goes in as it is.
 """
 
 from __future__ import annotations
@@ -10,41 +10,198 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+import msgspec
+
+from cudnn_doctor.logs.signatures import Signature, form
+from cudnn_doctor.model.explanation import Role
+
 if TYPE_CHECKING:
-    from typing import Any
+    from cudnn_doctor.matrix.tables import Matrix
 
 # Strings, no pathlib: its import takes longer than reading the file.
 PACKAGE = os.path.dirname(os.path.dirname(__file__))
 FILE = os.path.join(PACKAGE, "knowledge", "explain.json")
-SOURCES = ("signatures", "statements", "causes", "facts", "ranking", "questions", "circumstances", "experiments")
+SOURCES = (
+    *("signatures", "statements", "causes", "facts", "ranking", "questions", "status"),
+    *("circumstances", "experiments"),
+)
+
+
+class Name(msgspec.Struct, frozen=True, kw_only=True):
+    """How texts write a framework or a system: a regular expression, and letters of which some must occur."""
+
+    words: str
+    stems: list[str]
+
+
+class FrameworkName(Name, frozen=True, kw_only=True):
+    """See facts.yaml."""
+
+    name: str
+    signs: list[str]
+    special: bool
+    beside: list[str] = []
+
+
+class GpuName(Name, frozen=True, kw_only=True):
+    """A row of the matrix's table gpu_names, and the GPUs before cuDNN."""
+
+    cc: str
+
+
+class Names(msgspec.Struct, frozen=True):
+    frameworks: list[FrameworkName]
+    systems: list[Name]
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """For whom a fix or an experiment is: the `for` of causes.yaml and experiments.yaml, see `diagnose.conditions`."""
+
+    framework: list[str] = []
+    os: list[str] = []
+    not_os: list[str] = []
+    manager: list[str] = []
+    not_manager: list[str] = []
+    when: list[str] = []
+    unless: list[str] = []
+    below: str = ""
+    since: str = msgspec.field(default="", name="from")
+
+
+class CauseFix(msgspec.Struct, frozen=True, kw_only=True):
+    """A fix with its conditions."""
+
+    text: str
+    command: str = ""
+    verify: str = ""
+    condition: Condition = msgspec.field(default=Condition(), name="for")
+
+
+class KnownCause(msgspec.Struct, frozen=True, kw_only=True):
+    """See causes.yaml."""
+
+    id: str
+    title: str
+    role: Role
+    kin: list[str]
+    asks: list[str]
+    avoid: str
+    fixes: list[CauseFix]
+
+
+class Circumstance(msgspec.Struct, frozen=True, kw_only=True):
+    """See circumstances.yaml."""
+
+    id: str
+    words: list[str]
+    pattern: str = ""
+
+
+class ExperimentForm(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    outcome: str
+    command: str = ""
+    condition: Condition = msgspec.field(default=Condition(), name="for")
+
+
+class KnownExperiment(msgspec.Struct, frozen=True, kw_only=True):
+    """See experiments.yaml."""
+
+    id: str
+    rank: float
+    decides: list[str]
+    forms: list[ExperimentForm]
+    when: list[str] = []
+    unless: list[str] = []
+    verdicts: tuple[str, ...] = ("cause-found", "undetermined")
+
+
+class KnownQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """See questions.yaml."""
+
+    id: str
+    rank: int
+    ask: str
+    decides: list[str]
+
+
+class PointRule(msgspec.Struct, frozen=True, kw_only=True):
+    """See ranking.yaml."""
+
+    cause: str
+    points: int
+    because: str
+    when: list[str] = []
+    either: list[str] = msgspec.field(default_factory=list, name="any")
+    unless: list[str] = []
+    decisive: bool = False
+    role: Role | None = None
+
+
+class PointRules(msgspec.Struct, frozen=True, kw_only=True):
+    found: int
+    margin: int
+    confirmed: int
+    rules: list[PointRule]
+
+
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """All that explaining a text needs."""
+
+    made_of: int
+    signatures: list[Signature]
+    statements: list[Signature]
+    names: Names
+    gpu_names: list[GpuName]
+    old_wheels: dict[str, dict[str, list[str]]]
+    statuses: dict[str, str]  # number -> observation ("7" -> "mapping-error"); "3..." -> that of the category
+    ranking: PointRules
+    causes: dict[str, KnownCause]
+    questions: list[KnownQuestion]
+    circumstances: list[Circumstance]
+    experiments: list[KnownExperiment]
+    tables: msgspec.Raw
+
+    @property
+    def matrix(self) -> Matrix:
+        """The compatibility matrix, read on first use."""
+        return _matrix(bytes(self.tables))
 
 
 @cache
-def load() -> dict[str, Any]:
-    """Signatures, statements, facts, ranking, causes, questions and the matrix's answers."""
-    return stored() or compile_all()
+def _matrix(raw: bytes) -> Matrix:
+    from cudnn_doctor.matrix.tables import Matrix
+
+    return msgspec.json.decode(raw, type=Matrix)
 
 
-def stored() -> dict[str, Any] | None:
+@cache
+def load() -> Knowledge:
+    """What is in explain.json, or else in the YAML."""
+    return stored() or msgspec.json.decode(compile_all(), type=Knowledge)
+
+
+class _Head(msgspec.Struct):
+    made_of: int
+
+
+def stored() -> Knowledge | None:
     """The content of explain.json, where there is one that was made of today's YAML."""
-    import json
-
     try:
         with open(FILE, "rb") as file:
-            data: dict[str, Any] = json.load(file)
+            data = file.read()
     except FileNotFoundError:
         return None
-    return data if data["made_of"] == _sum() else None
+    current = msgspec.json.decode(data, type=_Head).made_of == _sum()
+    return msgspec.json.decode(data, type=Knowledge) if current else None
 
 
 def write() -> None:
     """Makes explain.json; for the build of the package."""
-    import json
-
-    with open(FILE, "w", encoding="utf-8") as file:
-        json.dump(compile_all(), file, ensure_ascii=False)
+    with open(FILE, "wb") as file:
+        file.write(compile_all())
 
 
 def _sum() -> int:
@@ -61,39 +218,78 @@ def _sum() -> int:
     return total
 
 
-def compile_all() -> dict[str, Any]:
+def compile_all() -> bytes:
     """The content of explain.json, from the YAML."""
     from cudnn_doctor.knowledge.load import knowledge
+    from cudnn_doctor.matrix.load import load_matrix
 
-    signatures = [_signature(s) for s in knowledge("signatures")]
-    says = [_signature({**s, "kind": "says"}) for s in knowledge("statements")]
-    causes = {c["id"]: {k: v for k, v in c.items() if k not in ("id", "source")} for c in knowledge("causes")}
-    return {
-        "made_of": _sum(),
-        "signatures": signatures,
-        "statements": says,
-        "facts": _facts(knowledge("facts")),
-        "ranking": knowledge("ranking"),
-        "causes": causes,
-        "questions": knowledge("questions"),
-        "circumstances": _plain(knowledge("circumstances")),
-        "experiments": knowledge("experiments"),
-        "tables": _tables(),
-    }
-
-
-def _plain(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the examples, which are for tests."""
-    return [{k: v for k, v in entry.items() if k not in ("examples", "not")} for entry in table]
+    facts = knowledge("facts")
+    matrix = load_matrix()
+    names = [(r.cc, r.regex) for r in matrix.gpu_names] + [("2.0", facts["before_cudnn"])]
+    return msgspec.json.encode(
+        {
+            "made_of": _sum(),
+            "signatures": [_signature(s) for s in knowledge("signatures")],
+            "statements": [_signature({**s, "kind": "says"}) for s in knowledge("statements")],
+            "names": {
+                "frameworks": [{**f, "stems": stems(f["words"])} for f in facts["frameworks"]],
+                "systems": [{"words": s, "stems": stems(s)} for s in facts["systems"]],
+            },
+            "gpu_names": [{"cc": cc, "words": regex, "stems": stems(regex)} for cc, regex in names],
+            "old_wheels": facts["old_wheels"],
+            "statuses": _statuses(),
+            "ranking": knowledge("ranking"),
+            "causes": {c["id"]: c for c in knowledge("causes")},
+            "questions": knowledge("questions"),
+            "circumstances": knowledge("circumstances"),
+            "experiments": knowledge("experiments"),
+            "tables": matrix,
+        }
+    )
 
 
 _SUSPECTED = frozenset({"memory", "driver", "arch"})  # kinds that people name by suspicion
+# What makes a status of cuDNN 9 more than its category, in its name.
+_TELLING = (
+    ("STREAM_MISMATCH", "stream-mismatch"),
+    ("ARCH_MISMATCH", "arch-mismatch"),
+    ("VERSION_MISMATCH", "version-mismatch"),
+    ("ALLOCATION_FAILED", "alloc-failed"),
+)
 
 
-def _facts(table: dict[str, Any]) -> dict[str, Any]:
-    """With the letters that a framework's words begin with, for a test without regular expressions."""
-    frameworks = [{**f, "stems": _stems(f["words"])} for f in table["frameworks"]]
-    return {"frameworks": frameworks, "systems": [{"words": s, "stems": _stems(s)} for s in table["systems"]]}
+def _statuses() -> dict[str, str]:
+    from cudnn_doctor.knowledge.load import knowledge
+
+    table = knowledge("status")
+    old = {s["code"]: s["name"] for s in table["cudnn_8"]}
+    new = {s["code"]: s["name"] for s in table["cudnn_9"]}
+    categories = {thousand: new.get(thousand) or new[thousand + 1] for thousand in table["categories"] if thousand}
+    found = {str(code): _plain(name) for code, name in old.items() if code}
+    found |= {f"{thousand // 1000}...": _plain(name) for thousand, name in categories.items()}
+    for code, name in new.items():
+        if told := next((word for sign, word in _TELLING if sign in name), ""):
+            found[str(code)] = told
+    return found
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("CUDNN_STATUS_").lower().replace("_", "-")
+
+
+def _signature(entry: dict[str, Any]) -> Signature:
+    return Signature(
+        id=entry["id"],
+        kind=entry["kind"],
+        anchors=entry["anchor"],
+        form=form(entry["pattern"]),
+        pattern=entry["pattern"],
+        framework=entry.get("framework", ""),
+        call=entry.get("call", ""),
+        suspected=entry.get("hearsay", entry["kind"] in _SUSPECTED or entry.get("success", False)),
+        also=entry.get("also", []),
+        success=entry.get("success", False),
+    )
 
 
 def _needed(regex: str, begun: str = "") -> str:
@@ -116,74 +312,10 @@ def _needed(regex: str, begun: str = "") -> str:
     return f"{before}{kept}{_needed(rest[1:] if rest[:1] == '?' else rest, begun)}"
 
 
-def _stems(words: str) -> list[str]:
+def stems(words: str) -> list[str]:
     """Letters of which one must occur where the expression matches: the longest run of each alternative, without what
     is optional."""
     plain = re.sub(r"(?:\\.|\[[^]]*\]|[\w ])(?:[?*]|\{0[^}]*\})|\{[^}]*\}|\\[a-zA-Z]|\[[^]]*\]", "\0", _needed(words))
     plain = plain.replace("\\.", ".").lower()
     runs = ([run.strip() for run in re.findall(r"[a-z0-9. \u0080-\uffff]+", part)] for part in plain.split("|"))
     return list(dict.fromkeys(max(alternative, key=len) for alternative in runs if alternative))
-
-
-def _signature(entry: dict[str, Any]) -> list[Any]:
-    from cudnn_doctor.logs.signatures import form
-
-    return [
-        entry["id"],
-        entry["kind"],
-        entry["anchor"],
-        form(entry["pattern"]),
-        entry["pattern"],
-        entry.get("framework", ""),
-        entry.get("call", ""),
-        entry.get("hearsay", entry["kind"] in _SUSPECTED or entry.get("success", False)),
-        entry.get("also", ()),
-        entry.get("success", False),
-    ]
-
-
-def _tables() -> dict[str, Any]:
-    from cudnn_doctor.knowledge.load import knowledge
-    from cudnn_doctor.matrix.compat import service
-    from cudnn_doctor.matrix.load import load_matrix
-    from cudnn_doctor.model.versions import capability, numbers, within
-
-    matrix = load_matrix()
-    drivers: dict[str, tuple[str, str]] = {}
-    for row in matrix.cuda:
-        span = matrix.minor_compat_row(row.cuda)
-        drivers[row.cuda] = (span.linux if span else row.linux, span.windows if span else row.windows)
-    wheels: dict[str, dict[str, Any]] = {"tensorflow": {}, "pytorch": {}}
-
-    def serves(capabilities: tuple[str, ...]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        carried = [numbers(capability(c)) for c in capabilities]
-        for gpu in matrix.gpus:
-            if carried and service(capabilities, gpu.cc) != "native":
-                found[gpu.cc] = "newer" if numbers(gpu.cc) > max(carried) else "older"
-        return {cc: word for cc, word in found.items() if word == "newer" or numbers(cc) < min(carried)}
-
-    for tf in matrix.tensorflow:
-        cuda = tf.wheel_cuda or tf.cuda
-        served = serves(tf.capabilities)
-        wheels["tensorflow"][tf.version] = {"cuda": cuda, "cudas": [cuda] if cuda else [], "serves": served}
-    for torch in matrix.torch:
-        variants = [v for v in matrix.torch_variants if within(torch.version, v.first, v.last)]
-        each = [serves(torch.capabilities), *(serves(v.capabilities) for v in variants)]
-        wheels["pytorch"][torch.version] = {
-            "cuda": torch.cuda,
-            "cudas": [c for c in (torch.cuda, *(v.cuda for v in variants)) if c],
-            "serves": {cc: word for cc, word in each[0].items() if all(other.get(cc) == word for other in each)},
-        }
-    for framework, releases in knowledge("facts")["old_wheels"].items():
-        for release, cudas in releases.items():
-            known = wheels[framework].setdefault(release, {"cuda": cudas[0], "cudas": [], "serves": {}})
-            known["cudas"] = list(dict.fromkeys((*known["cudas"], *cudas)))
-    old = ("2.0", knowledge("facts")["before_cudnn"])
-    return {
-        "drivers": drivers,
-        "gpus": {g.cc: (g.cuda_min, g.cuda_max, g.cudnn_min, g.cudnn_max) for g in matrix.gpus},
-        "gpu_names": [(cc, regex, _stems(regex)) for cc, regex in (*((r.cc, r.regex) for r in matrix.gpu_names), old)],
-        "wheels": wheels,
-        "newest": {"cuda": matrix.cuda[-1].cuda, "cudnn": matrix.newest_cudnn()},
-    }

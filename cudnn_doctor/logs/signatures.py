@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+
+import msgspec
 
 from cudnn_doctor.logs.document import Document
 from cudnn_doctor.logs.regex import rx
@@ -22,42 +24,35 @@ SENTENCE = "[^.\\n]"  # so written in the YAML: a character of the same sentence
 _SPACE = r"(\\.|\[(?:\\.|[^\]\\])*\])| (\??)"
 
 
-class Signature:
-    """An entry of explain.json."""
+class Signature(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of signatures.yaml or statements.yaml."""
 
-    __slots__ = (
-        "also", "anchors", "call", "form", "framework", "id", "kind", "negatable", "pattern", "success", "suspected",
-    )  # fmt: skip
+    id: str
+    kind: str
+    anchors: list[str]
+    form: str  # the text that the pattern runs over, an attribute of Document: flat, said or text
+    pattern: str
+    framework: str = ""
+    call: str = ""
+    suspected: bool = False  # "posts say it is out of memory" is none
+    also: list[str] = []  # one of these must occur as well
+    success: bool = False  # it says that something works; "does not work as well" is the contrary
 
-    def __init__(
-        self, name: str, kind: str, anchors: Sequence[str], form: str, pattern: str, framework: str, call: str,
-        suspected: bool, also: Sequence[str], success: bool = False,
-    ) -> None:  # fmt: skip
-        self.id = name
-        self.kind = kind
-        self.anchors = anchors
-        self.form = form  # the text that the pattern runs over, an attribute of Document: flat, said or text
-        self.pattern = pattern
-        self.framework = framework
-        self.call = call
-        self.negatable = kind in _NEGATABLE  # "no out of memory" is none
-        self.suspected = suspected  # "posts say it is out of memory" is none either
-        self.also = also  # one of these must occur as well
-        self.success = success  # it says that something works; "does not work as well" is the contrary
+    @property
+    def negatable(self) -> bool:
+        """Whether the words before may deny it: "no out of memory" is none."""
+        return self.kind in _NEGATABLE
 
 
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One match: which signature, on which line (index into the document), what its groups caught."""
 
-    __slots__ = ("call", "framework", "groups", "id", "kind", "line")
-
-    def __init__(self, signature: Signature, line: int, groups: dict[str, str]) -> None:
-        self.id = signature.id
-        self.kind = signature.kind
-        self.line = line
-        self.groups = groups
-        self.framework = signature.framework
-        self.call = signature.call
+    id: str
+    kind: str
+    line: int
+    groups: dict[str, str]
+    framework: str = ""
+    call: str = ""
 
 
 def form(pattern: str) -> str:
@@ -191,7 +186,7 @@ def _glued(document: Document, signature: Signature) -> Iterator[Event]:
 
 def _event(signature: Signature, line: int, match: re.Match[str]) -> Event:
     groups = {k.rstrip("0123456789"): v for k, v in match.groupdict().items() if v is not None}
-    return Event(signature, line, groups)
+    return Event(signature.id, signature.kind, line, groups, signature.framework, signature.call)
 
 
 _NO_WORDS = ("no", "n't", "n’t", "isn", "aren", "without", "never", "kein", "nicht", "sem", "sin", "sans", "没有",

@@ -12,16 +12,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
+import msgspec
+
 from cudnn_doctor.logs import stated_hardware as hardware
 from cudnn_doctor.logs import stated_versions as versions
 from cudnn_doctor.logs.document import WRAPPED, Document, Line
+from cudnn_doctor.logs.patterns import FrameworkName, Names
 from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.signatures import Event, occurrences
 from cudnn_doctor.logs.values import FactLine, Stated, upgraded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _VERSION = r"(?:\d\.x|\d{1,4}(?:\.\d{1,3}){1,3}(?:[.-]?(?:dev|alpha|beta|rc|post|pre|a|b)\.?\d*)?(?:\+[\w.]+)?)"
 # One class for all single characters: two that overlap (Unicode has spaces beyond ASCII) can be walked in 2**n ways.
@@ -52,25 +51,26 @@ NEAR = 48  # characters around the letters in which a name lies
 _JAX_PATH = "external/org_tensorflow/"  # jaxlib is built from TensorFlow's tree, and its paths show it
 
 
-class Extract:
-    """What is stated."""
+class Extract(msgspec.Struct, frozen=True):
+    """What is stated: all values for each key by the same person, the one that counts first."""
 
-    __slots__ = ("facts", "mentioned", "others")
+    others: dict[str, list[Stated]]
+    mentioned: list[str]  # names of frameworks, most evidence first
 
-    def __init__(self, values: dict[str, list[Stated]], mentioned: list[str]) -> None:
-        self.facts = {key: stated[0] for key, stated in values.items() if stated}
-        self.others = values  # all values stated for the same key by the same person
-        self.mentioned = mentioned  # names of frameworks, most evidence first
+    @property
+    def facts(self) -> dict[str, Stated]:
+        """The value that counts for each key."""
+        return {key: stated[0] for key, stated in self.others.items() if stated}
 
 
-def extract(document: Document, events: list[Event], lines: list[int], table: dict[str, Any]) -> Extract:
+def extract(document: Document, events: list[Event], lines: list[int], names: Names) -> Extract:
     """Facts stated on the lines with these indices."""
     chosen = list(_joined(document.lines, lines))
     found: dict[str, list[Stated]] = {}
-    ranked = _frameworks(document, events, lines, table["frameworks"])
+    ranked = _frameworks(document, events, lines, names.frameworks)
     if ranked:
         found["framework"] = [ranked[0][1]]
-        entry = next(f for f in table["frameworks"] if f["name"] == ranked[0][0])
+        entry = next(f for f in names.frameworks if f.name == ranked[0][0])
         found["framework_version"] = list(_framework_version(chosen, entry))
     mixed = list(versions.cudnn_mixed(chosen))
     found["cudnn_loaded"] = [*_group(events, "run", lines), *(Stated(run, at) for run, _, at in mixed if run)]
@@ -80,7 +80,7 @@ def extract(document: Document, events: list[Event], lines: list[int], table: di
     found["cuda"] = list(versions.cuda(chosen))
     found["driver"] = list(versions.driver(chosen))
     found["gpu"] = list(hardware.gpus(document, chosen, events))
-    found["os"] = list(hardware.systems(document, chosen, table["systems"]))
+    found["os"] = list(hardware.systems(document, chosen, names.systems))
     return Extract(found, [name for name, _ in ranked])
 
 
@@ -174,7 +174,7 @@ def _group(events: Iterable[Event], group: str, lines: list[int]) -> Iterator[St
 
 
 def _frameworks(
-    document: Document, events: list[Event], lines: list[int], table: list[dict[str, Any]]
+    document: Document, events: list[Event], lines: list[int], table: list[FrameworkName]
 ) -> list[tuple[str, Stated]]:
     """Frameworks by evidence: output of their own counts most, then a mention with a version, then a mention."""
     ends = ("\n" if (cut := document.lines[i].cut) is None else cut for i in lines)
@@ -190,10 +190,10 @@ def _frameworks(
     of_jax = _JAX_PATH in whole and "tf2tensorrt" not in whole
     spoken = [e for e in events if e.framework and e.line in allowed and e.kind not in ("noise", "other")]
     for entry in table:
-        name = entry["name"]
-        if "beside" in entry and not any(sign in whole for sign in entry["beside"]):
+        name = entry.name
+        if entry.beside and not any(sign in whole for sign in entry.beside):
             continue
-        signs = [s for s in entry["signs"] if s in whole and not (name == "tensorflow" and of_jax)]
+        signs = [s for s in entry.signs if s in whole and not (name == "tensorflow" and of_jax)]
         own = [e.line for e in spoken if e.framework == name]
         mention = _mention(entry, whole)
         score = 3.0 * len(signs) + 2 * bool(own) + (mention[0] if mention else 0)
@@ -203,17 +203,17 @@ def _frameworks(
             continue
         places = [line_at(whole.index(s)) for s in signs[:1]]
         places += own[:1] + ([line_at(mention[1])] if mention else [])
-        weight = 2 * entry["special"] + (_OVER if "beside" in entry else 0)
+        weight = 2 * entry.special + (_OVER if entry.beside else 0)
         scored.append((score + weight, name, Stated(name, places[0])))
     scored.sort(key=lambda s: (-s[0], s[1] == "keras"))
     return [(name, stated) for _, name, stated in scored]
 
 
-def _mention(entry: dict[str, Any], whole: str) -> tuple[float, int] | None:
+def _mention(entry: FrameworkName, whole: str) -> tuple[float, int] | None:
     """The weight of the first mention by name and its place in the text; with a version it weighs more."""
     # The letters of a name are a cheap test before its expression is compiled, and a place to try it at.
-    places = sorted(at for stem in entry["stems"] for at in occurrences(whole, stem))
-    tried = (rx(_NAMED.format(entry["words"])).search(whole, max(0, at - NEAR), at + NEAR) for at in places)
+    places = sorted(at for stem in entry.stems for at in occurrences(whole, stem))
+    tried = (rx(_NAMED.format(entry.words)).search(whole, max(0, at - NEAR), at + NEAR) for at in places)
     match = next((m for m in tried if m), None)
     if match is None:
         return None
@@ -221,8 +221,8 @@ def _mention(entry: dict[str, Any], whole: str) -> tuple[float, int] | None:
     return (2.5 if version else 1.5), match.start()
 
 
-def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator[Stated]:
-    named, version = rx(_NAMED.format(entry["words"])), rx(_BETWEEN_AND_VERSION)
+def _framework_version(lines: list[FactLine], entry: FrameworkName) -> Iterator[Stated]:
+    named, version = rx(_NAMED.format(entry.words)), rx(_BETWEEN_AND_VERSION)
     seen = False
     for index, line in enumerate(lines):
         if "__version__" in line.text and rx(_PRINTED).search(line.text):
@@ -232,7 +232,7 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
             if after and match:
                 seen = True
                 yield Stated(match[1], after.place)
-    lines = [line for line in lines if any(stem in line.text for stem in entry["stems"])]
+    lines = [line for line in lines if any(stem in line.text for stem in entry.stems)]
     stated: list[Stated] = []
     for line in lines:
         for name in named.finditer(line.text):
@@ -242,9 +242,9 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
     yield from sorted(stated, key=lambda s: s.value == "nightly")  # a template asks: "reproduced with nightly?"
     if stated or seen:
         return
-    words = entry["words"]
-    brackets = tuple(f"{stem} (" for stem in entry["stems"])
-    images = tuple(f"/{stem}:" for stem in entry["stems"])
+    words = entry.words
+    brackets = tuple(f"{stem} (" for stem in entry.stems)
+    images = tuple(f"/{stem}:" for stem in entry.stems)
     for signs, pattern in ((("already satisfied",), _INSTALLED), (images, _IMAGE), (brackets, _BRACKETS)):
         for line in lines:
             if any(sign in line.text for sign in signs) and (
@@ -261,3 +261,20 @@ def _framework_version(lines: list[FactLine], entry: dict[str, Any]) -> Iterator
             yield Stated(found[1], line.place)
         elif names and "nightly" in line.text[max(0, names[0].start() - 40) : names[-1].end() + 48]:
             yield Stated("nightly", line.place)
+
+
+def in_wsl(document: Document, said: str) -> bool:
+    """Whether the text is of Windows' Linux. `said`: the system as stated, "" for none."""
+    text = document.text
+    if "wsl" in said or "subsystem for linux" in said or "microsoft-standard" in text:
+        return True
+    return "wsl" in text and rx(r"\bwsl ?2?\b").search(text) is not None
+
+
+def in_windows(document: Document, said: str) -> bool:
+    """Whether the text is of Windows itself, by what it states or by its files and paths."""
+    text = document.text
+    if said:
+        return said.startswith("win")
+    traces = any(sign in text for sign in (".dll", "nvlddmkm", "ps c:"))
+    return traces or (":\\" in text and rx(r"(?<![a-z])[a-z]:\\").search(text) is not None)  # no "failed:\n" of code

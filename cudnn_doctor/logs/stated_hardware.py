@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudnn_doctor.logs.document import Document
+from cudnn_doctor.logs.patterns import Name
 from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.signatures import Event
 from cudnn_doctor.logs.values import FactLine, Stated
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # How products are written, by family, each with a cheap test: the expressions are large, and a text needs few.
 _PRODUCT = r"(?<![\w-])(?:nvidia )?(?:geforce )?(?:{})(?![\w%])"
@@ -169,16 +166,16 @@ def _key(name: str) -> str:
     return rx(r"nvidia|geforce|tesla|quadro|[gr]tx|laptop|gpu|\W").sub("", name)
 
 
-def systems(document: Document, lines: list[FactLine], table: list[dict[str, Any]]) -> Iterator[Stated]:
+def systems(document: Document, lines: list[FactLine], table: list[Name]) -> Iterator[Stated]:
     """Systems in the text's order, the bare words "Linux" and "Windows" after those that say more; then the one that an
     image, a path or the system's own journal shows."""
     lines = [line for line in lines if not rx(r"[- ]*(?:linux|windows|mac): set \w+ by ").match(line.text)]  # Paddle's
     whole = "\n".join(line.text for line in lines if not line.log or line.text.startswith(("os:", "platform")))
     ranked: list[tuple[bool, int, int, Stated]] = []
     for system in table:
-        if not any(stem in whole for stem in system["stems"]):
+        if not any(stem in whole for stem in system.stems):
             continue
-        bounded = rx(rf"(?<![a-z0-9_.\\/-])(?:{system['words']})(?![a-z0-9_\\])")
+        bounded = rx(rf"(?<![a-z0-9_.\\/-])(?:{system.words})(?![a-z0-9_\\])")
         for line in lines:
             if line.log and not line.text.startswith(("os:", "platform")):
                 continue

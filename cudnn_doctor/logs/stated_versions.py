@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cudnn_doctor.logs.document import Document
 from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.signatures import Event
-from cudnn_doctor.logs.values import NOT_STATED, FactLine, Stated, upgraded
+from cudnn_doctor.logs.values import WISHED, FactLine, Stated, upgraded
 
 _LINK = r"(?:(?:is|was|used|version|:)[\s:=]{0,3})?[^\x00-\x7f]{0,5}[\s:=v]{0,3}"  # between a name and its version
 _NUMBER = r"(\d{1,2}(?:\.\d{1,3}){0,3})(?!\d|\.\*|[\d.]*(?:%|x\b|gb|gib|mb|mib|ms\b|s\b|/\d))"
@@ -74,7 +74,9 @@ _PAIR = (
     r"cuda ?(?:/|and|&|\+|,) ?cudnn(?!\.\w)[^\d\n]{0,24}(\d{1,2}(?:\.\d{1,3}){0,2})(?!\d)"
     r"(?: ?\([^()]{1,24}\))?(?: ?(?:/|and|&|\+|,|;|with|und|et|y|e) ?(?:cudnn)? ?v?\.?(\d{1,2}(?:\.\d{1,3}){0,3}))?"
 )
-_WHEEL = r"nvidia[-_]cudnn[-_]cu\d+(?:[\s=@|:]+|-(?=\d)|[^\n]{0,120}\((?=[\d.]+\)(?!\S)))(\d+(?:\.\d+){1,3})"
+_WHEEL = (
+    r"nvidia[-_]cudnn(?:[-_]jit)?[-_]cu\d+(?:[\s=@|:]+|-(?=\d)|[^\n]{0,120}\((?=[\d.]+\)(?!\S)))(\d+(?:\.\d+){1,3})"
+)
 _ARCHIVE = r"cudnn-\d+\.\d-(?:windows|linux|osx)[\w-]*?-v(\d+(?:\.\d+){1,3})"  # names the CUDA first
 _APT = r"\blibcudnn\d(?:-cuda-\d+)?[\s=/|]+(\d+\.\d+(?:\.\d+){0,2})"
 _CONDA = r"(cudatoolkit|cudnn|cuda-version)[\s=]+(\d+(?:\.\d+){1,3})(?:[\s=]|$)"
@@ -210,7 +212,7 @@ def _pairs(text: str) -> Iterator[re.Match[str]]:
 
 def _says_cuda(text: str, start: int, end: int, found: str, value: str) -> bool:
     before = text[max(0, start - 48) : start]
-    if not _plausible(value) or "capability" in found or rx(NOT_STATED).search(before):
+    if not _plausible(value) or "capability" in found or rx(WISHED).search(before):
         return False
     if rx(_ONLY_WITH).match(text, end):
         return False
@@ -283,7 +285,7 @@ def _cudnn_on(line: FactLine) -> Iterator[Stated]:
     for sign, pattern in (("nvidia", _WHEEL), ("libcudnn", _APT), ("cudnn-", _ARCHIVE)):
         if sign in text:
             for match in rx(pattern).finditer(text):
-                if not rx(NOT_STATED).search(text[max(0, match.start() - 48) : match.start()]):
+                if not rx(WISHED).search(text[max(0, match.start() - 48) : match.start()]):
                     yield Stated(match[1], index)
     for match in _pairs(text):
         if match[2]:
@@ -296,7 +298,7 @@ def _cudnn_on(line: FactLine) -> Iterator[Stated]:
         return
     for match in rx(_CUDNN).finditer(text):
         before = text[max(0, match.start() - 48) : match.start()]
-        demanded = rx(NOT_STATED).search(before) or rx(_BUILT_FOR).search(before)
+        demanded = rx(WISHED).search(before) or rx(_BUILT_FOR).search(before)
         if not demanded and not text.startswith(_NEWER, match.end()):
             yield Stated(upgraded(text, match.start(), match.start(1), match[1]), index)
 
@@ -321,7 +323,7 @@ def driver(lines: list[FactLine]) -> Iterator[Stated]:
             before = text[max(0, match.start() - 48) : match.start()]
             if text.startswith(_NEWER, match.end()):
                 continue
-            if not 160 <= int(match[1][:3]) <= 799 or rx(NOT_STATED).search(before):
+            if not 160 <= int(match[1][:3]) <= 799 or rx(WISHED).search(before):
                 continue
             stated = Stated(_unpadded(upgraded(text, match.start(), match.start(1), match[1])), line.place)
             if "insufficient" in before:

@@ -1,33 +1,43 @@
-"""A stated value, and a line as the fact patterns see it."""
+"""Stated values, versions in their spellings, and lines as the fact patterns see them."""
 
 from __future__ import annotations
 
+import msgspec
+
 from cudnn_doctor.logs.regex import rx
+from cudnn_doctor.model.versions import from_cudnn_number
 
 
-class Stated:
+class Stated(msgspec.Struct, frozen=True):
     """A value in the text's words (lower case) and the index of its line."""
 
-    __slots__ = ("line", "value")
-
-    def __init__(self, value: str, line: int) -> None:
-        self.value = value
-        self.line = line
+    value: str
+    line: int
 
 
-class FactLine:
+class FactLine(msgspec.Struct, frozen=True):
     """A lower-case line, with what belongs before it (a heading, a table's header)."""
 
-    __slots__ = ("log", "place", "text")
+    place: int  # index of the line in the document
+    text: str
+    log: bool
 
-    def __init__(self, place: int, text: str, log: bool) -> None:
-        self.place = place  # index of the line in the document
-        self.text = text
-        self.log = log
+
+def major(version: str) -> str:
+    """The major version of "7.6.5", "7605" or "91900"."""
+    return dotted(version).split(".")[0]
+
+
+def dotted(version: str) -> str:
+    """7201, "7.2.1", "(8, 3, 2)" in one dotted form."""
+    parts = rx(r"\d+").findall(version)
+    if len(parts) == 1 and len(parts[0]) in (4, 5):
+        return from_cudnn_number(int(parts[0]))
+    return ".".join(parts)
 
 
 # Words before a version that make it a wish, a demand or a rule instead of a statement.
-NOT_STATED = (
+WISHED = (
     r"cuda capability|compute capability|(?:requires?(?!ment already)|needs?|need|wants?|expects?|asks? for"
     r"|downloading|download|supports?(?: cuda)?"
     r"|only (?:works |runs )?(?:with|on|in|from)|older than|newer than|at least|in case of"

@@ -282,16 +282,19 @@ def cudnn_for_cuda(matrix: Matrix, version: str, cuda: str, *, flavour: int | st
 
 
 def same_flavour(matrix: Matrix, what: str, cuda: str, cudnn: str, flavour: int) -> Judgement:
-    """Whether the CUDA major of the cuDNN that a framework loads is the framework's own."""
-    row = matrix.cudnn_row(cudnn, flavour) or matrix.cudnn[-1]
+    """Whether the CUDA major of the cuDNN that a framework loads is the framework's own. `cudnn` is "" for a version
+    that is not known."""
+    row = (matrix.cudnn_row(cudnn, flavour) if cudnn else None) or matrix.cudnn[-1]
+    named = f"cuDNN {cudnn}".rstrip()
     mine = numbers(cuda)[0]
     if mine == flavour:
-        return judged("ok", "flavour", f"{what} and cuDNN {cudnn} are both built for CUDA {mine}", row)
+        return judged("ok", "flavour", f"{what} and {named} are both built for CUDA {mine}", row)
     text = (
-        f"{what} is built for CUDA {mine}, the cuDNN {cudnn} that it loads for CUDA {flavour}: two CUDA runtimes and "
+        f"{what} is built for CUDA {mine}, the {named} that it loads for CUDA {flavour}: two CUDA runtimes and "
         "two cuBLAS in one process, and cuDNN looks for its own"
     )
-    severity: Severity = "warning" if numbers(cudnn)[0] >= 9 else "error"  # 8 aborts the process, 9 takes either cuBLAS
+    takes_either = cudnn != "" and numbers(cudnn)[0] >= 9  # 8 aborts the process without its own cuBLAS
+    severity: Severity = "warning" if takes_either else "error"
     return judged("problem", "flavour", text, row, severity=severity)
 
 

@@ -245,10 +245,14 @@ class Overwrite(Base, frozen=True, kw_only=True):
     on_disk: Fact[str]  # the distribution whose file sizes/hashes the disk holds now
 
 
+# "other": a program that only a text names, in `Framework.distribution`.
+FrameworkName = Literal["tensorflow", "torch", "jax", "mxnet", "onnxruntime", "ctranslate2", "paddle", "cupy", "other"]
+
+
 class Framework(Base, frozen=True, kw_only=True):
     """TensorFlow, PyTorch, JAX, ... read from files; never imported."""
 
-    name: Literal["tensorflow", "torch", "jax", "mxnet", "onnxruntime", "ctranslate2", "paddle", "cupy"]
+    name: FrameworkName
     distribution: str  # "tensorflow-gpu", "jax-cuda13-plugin"
     version: str
     location: str

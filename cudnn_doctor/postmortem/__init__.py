@@ -4,11 +4,11 @@ output, so that a saved run.jsonl gives the same answer on any machine."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
-from cudnn_doctor.model.explanation import Cause, Confidence, Evidence, Explanation, Facts, Fix, Question, Verdict
+from cudnn_doctor.logs.patterns import Condition, KnownCause
+from cudnn_doctor.model.explanation import Cause, Confidence, Explanation, Facts, Fix, Verdict
 from cudnn_doctor.model.run_recording import RunRecording
 from cudnn_doctor.postmortem import deaths, gpu
 from cudnn_doctor.postmortem.finding import LIKELY, SEEN, Finding
@@ -20,7 +20,7 @@ _MOST = 6
 _EVIDENCE = 4
 
 
-def conclude(run: RunRecording, told: Mapping[str, Any] | None, causes: Mapping[str, Mapping[str, Any]]) -> Explanation:
+def conclude(run: RunRecording, told: Explanation | None, causes: Mapping[str, KnownCause]) -> Explanation:
     """The causes of a program's end, best first.
 
     Args:
@@ -34,7 +34,7 @@ def conclude(run: RunRecording, told: Mapping[str, Any] | None, causes: Mapping[
     if not ranked:
         return _explanation("undetermined", _nothing(run), (), told, notes=run.lacks)
     best = ranked[0]
-    kin = causes[best.cause]["kin"]
+    kin = causes[best.cause].kin
     rival = next((f.points for f in ranked[1:] if f.cause not in kin), 0)
     found = best.points >= FOUND and best.points - rival >= MARGIN
     sure: Confidence = ("confirmed" if best.points >= CONFIRMED else "likely") if found else "possible"
@@ -52,7 +52,7 @@ def _nothing(run: RunRecording) -> str:
     return f"Nothing that was seen from outside, inside or in its output decides why the program ended with {how}."
 
 
-def _all(run: RunRecording, told: Mapping[str, Any] | None) -> list[Finding]:
+def _all(run: RunRecording, told: Explanation | None) -> list[Finding]:
     found = [f for rule in deaths.RULES if (f := rule(run)) is not None]
     inside = gpu.findings(run)
     said = _said(run, told, {f.cause for f in inside})
@@ -62,24 +62,21 @@ def _all(run: RunRecording, told: Mapping[str, Any] | None) -> list[Finding]:
     return [*found, *inside, *said]
 
 
-def _said(run: RunRecording, told: Mapping[str, Any] | None, seen: set[str]) -> list[Finding]:
+def _said(run: RunRecording, told: Explanation | None, seen: set[str]) -> list[Finding]:
     """What the output alone shows. Where somebody outside ended the program its text weighs less: it was no end."""
     if told is None:
         return []
-    decided = told["verdict"] == "cause-found"
+    decided = told.verdict == "cause-found"
     found = []
-    for rank, cause in enumerate(told["causes"]):
-        if cause["cause"] == "insufficient-info" or not cause["points"] or cause["role"] == "noise":
+    for rank, cause in enumerate(told.causes):
+        if cause.cause == "insufficient-info" or not cause.points or cause.role == "noise":
             continue
-        points = min(16, LIKELY - 3 + cause["points"]) if decided and not rank else min(4, cause["points"])
+        points = min(16, LIKELY - 3 + cause.points) if decided and not rank else min(4, cause.points)
         if run.ending.signal in _OUTSIDE:
             points = min(points, LIKELY - 1)
-        evidence = tuple(
-            Evidence(line=e["line"], text=e["text"], because=e.get("because", ""), file="its output")
-            for e in cause["evidence"]
-        )
-        weight = points if cause["cause"] not in seen else 2  # it only agrees
-        found.append(Finding(cause=cause["cause"], points=weight, evidence=evidence, role=cause["role"]))
+        evidence = tuple(msgspec.structs.replace(e, file="its output") for e in cause.evidence)
+        weight = points if cause.cause not in seen else 2  # it only agrees
+        found.append(Finding(cause=cause.cause, points=weight, evidence=evidence, role=cause.role))
     return found
 
 
@@ -97,17 +94,17 @@ def _ranked(found: Sequence[Finding]) -> list[Finding]:
     return sorted(merged, key=lambda f: -f.points)
 
 
-def _cause(finding: Finding, known: Mapping[str, Any], sure: Confidence) -> Cause:
-    fixes = [f for f in known["fixes"] if not f.get("for")] or known["fixes"]
+def _cause(finding: Finding, known: KnownCause, sure: Confidence) -> Cause:
+    fixes = [f for f in known.fixes if f.condition == Condition()] or known.fixes
     return Cause(
         cause=finding.cause,
-        title=known["title"],
+        title=known.title,
         confidence=sure,
-        role=finding.role or known["role"],
+        role=finding.role or known.role,
         points=finding.points,
         evidence=finding.evidence,
-        fixes=tuple(Fix(text=f["text"], command=f["command"], verify=f["verify"]) for f in fixes[:3]),
-        avoid=known["avoid"],
+        fixes=tuple(Fix(text=f.text, command=f.command, verify=f.verify) for f in fixes[:3]),
+        avoid=known.avoid,
     )
 
 
@@ -115,17 +112,17 @@ def _explanation(
     verdict: Verdict,
     summary: str,
     causes: tuple[Cause, ...],
-    told: Mapping[str, Any] | None,
+    told: Explanation | None,
     *,
     notes: tuple[str, ...] = (),
 ) -> Explanation:
-    asked = told["questions"] if told is not None and verdict == "undetermined" else ()
+    asked = told.questions if told is not None and verdict == "undetermined" else ()
     return Explanation(
         verdict=verdict,
         summary=summary,
         causes=causes,
-        questions=msgspec.convert(tuple(asked), tuple[Question, ...]),
-        facts=msgspec.convert(told["facts"] if told is not None else {}, Facts),
+        questions=asked,
+        facts=told.facts if told is not None else Facts(),
         notes=notes,
         sources=("run",),
     )

@@ -26,10 +26,11 @@ RETIRED: frozenset[str] = frozenset()  # codes that once existed; never used aga
 
 def all_rules(command: str = "check") -> tuple[Rule, ...]:
     """Every rule of a command, by code."""
-    rules = (
-        value
-        for subject in SUBJECTS[command]
-        for value in vars(import_module(f"cudnn_doctor.rules.{subject}")).values()
-        if isinstance(value, Rule)
-    )
-    return tuple(sorted(rules, key=lambda r: r.code))
+    found = (rule for subject in SUBJECTS[command] for rule in rules_of(subject))
+    return tuple(sorted(found, key=lambda r: r.code))
+
+
+def rules_of(subject: str) -> tuple[Rule, ...]:
+    """The rules of one subject: "compat"."""
+    found = vars(import_module(f"cudnn_doctor.rules.{subject}")).values()
+    return tuple(value for value in found if isinstance(value, Rule))

@@ -78,6 +78,7 @@ class Outcome(Base, frozen=True, kw_only=True):
     severity: Severity | None = None  # where it differs from the rule's own
     owner: Owner | None = None
     causes: tuple[str, ...] | None = None
+    basis: str = ""  # the rule of the matrix that led to it: "wheel-gpu:none"
 
 
 def problem(
@@ -115,9 +116,9 @@ def unknown(subject: str, title: str, *, detail: str, evidence: Sequence[Evidenc
     return Outcome(status="unknown", subject=subject, title=title, detail=detail, evidence=tuple(evidence))
 
 
-def skip(subject: str, detail: str) -> Outcome:
+def skip(subject: str, detail: str, *, basis: str = "", evidence: Sequence[Evidence] = ()) -> Outcome:
     """Does not apply here; `detail` says why."""
-    return Outcome(status="skipped", subject=subject, title="", detail=detail)
+    return Outcome(status="skipped", subject=subject, title="", detail=detail, evidence=tuple(evidence), basis=basis)
 
 
 class UnansweredError(Exception):
@@ -220,16 +221,20 @@ class Rule(Base, frozen=True, kw_only=True):
 
     def apply(self, case: Case) -> tuple[Finding, ...]:
         """All findings of this rule; an exception inside the rule is a finding with status `crashed`."""
+        return tuple(self._finding(o, case) for o in self.outcomes(case))
+
+    def outcomes(self, case: Case) -> list[Outcome]:
+        """What the rule says of a case, at least one outcome."""
         try:
-            outcomes = list(self.check(case))
+            found = list(self.check(case))
         except UnansweredError as e:
             why = f"{e.pointer} is absent ({e.absent.reason}{': ' + e.absent.detail if e.absent.detail else ''})"
-            outcomes = [unknown("", self.title, detail=why)]
+            found = [unknown("", self.title, detail=why)]
         except NotAVersionError as e:  # of a fact: the matrix is checked when it is loaded
-            outcomes = [unknown("", self.title, detail=str(e))]
+            found = [unknown("", self.title, detail=str(e))]
         except Exception as e:
-            outcomes = [Outcome(status="crashed", subject="", title=self.title, detail=f"{type(e).__name__}: {e}")]
-        return tuple(self._finding(o, case) for o in outcomes or [skip("", "nothing here to judge")])
+            found = [Outcome(status="crashed", subject="", title=self.title, detail=f"{type(e).__name__}: {e}")]
+        return found or [skip("", "nothing here to judge")]
 
     def _finding(self, o: Outcome, case: Case) -> Finding:
         return Finding(

@@ -15,6 +15,7 @@ from cudnn_doctor.model.report import Fix
 from cudnn_doctor.model.versions import numbers
 from cudnn_doctor.rules.base import Case, Outcome, passed, rule, shown
 from cudnn_doctor.rules.compat_build import cpu_only, known_bad, one_cuda, runtime_only
+from cudnn_doctor.rules.compat_cuda import gpu_cuda
 from cudnn_doctor.rules.compat_facts import (
     Loaded,
     built_cuda,
@@ -36,6 +37,7 @@ __all__ = [  # the rules that are written elsewhere; `all_rules` finds them here
     "driver_cudnn",
     "driver_framework",
     "driver_ptx",
+    "gpu_cuda",
     "known_bad",
     "one_cuda",
     "runtime_only",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cudnn_doctor.matrix.compat import cautions, same_flavour
+from cudnn_doctor.matrix.compat_cuda import same_build
 from cudnn_doctor.matrix.pins import fitting_cudnn
 from cudnn_doctor.model.base import Fact, Known, known, value_or
 from cudnn_doctor.model.facts import Framework
@@ -26,7 +27,7 @@ from cudnn_doctor.rules.compat_facts import (
 )
 from cudnn_doctor.rules.facts import gpu_present, gpus
 from cudnn_doctor.rules.remedies import again, fix, pip, unshadow
-from cudnn_doctor.rules.sample import EX, NO_DEVICE, sample
+from cudnn_doctor.rules.sample import ABSENT, EX, NO_DEVICE, sample
 
 
 @rule(
@@ -79,6 +80,17 @@ def known_bad(case: Case) -> Iterator[Outcome]:
             )
 
 
+def _minor_builds(cuda: str, made_for: str) -> dict[str, object]:
+    """Changes to the healthy sample: a framework of the days of CUDA 10, and the cuDNN 7.6.5 for one of its minors."""
+    return {
+        "frameworks.0.version": "1.4.0",
+        "frameworks.0.built_cuda": known(cuda, EX),
+        "cudnn.0.version": known("7.6.5", EX),
+        "cudnn.0.cudart": known(made_for, EX),
+        "cudnn.0.cuda_flavour": ABSENT,
+    }
+
+
 def _cublas(case: Case, cuda: str) -> str:
     """The version of the cuBLAS of that CUDA major, "" when there is none or it does not say."""
     found = [x for x in case.snapshot.cuda.libraries if x.name == "libcublas" and cuda and x.major == numbers(cuda)[0]]
@@ -116,17 +128,21 @@ def _other_cudnn(case: Case, found: Loaded) -> Fix:
     explain="""nvidia-cudnn-cu11, -cu12 and -cu13 install the same files into the same folder, so that a framework
 built for CUDA 12 (TensorFlow up to 2.21) may load the cuDNN for CUDA 13 that another one (torch from 2.11 on)
 brought. cuDNN 8 then aborts the process when it does not find the cuBLAS of its own CUDA; cuDNN 9 takes what it
-finds, or fails at the first operation that needs it.""",
-    source="zip directories of the wheels; cuDNN's own dlopen calls, traced",
+finds, or fails at the first operation that needs it. Up to cuDNN 8.0 there was one build for each minor release of
+CUDA: the build for 10.1 is not the one for 10.0.""",
+    source="zip directories of the wheels; cuDNN's own dlopen calls, traced; the files of "
+    "https://developer.nvidia.com/rdp/cudnn-archive, read 2026-12-01",
     examples=lambda: (
         ("ok", sample()),
         ("problem", sample({"frameworks.0.built_cuda": known("12.8", EX)})),
         ("problem", sample({"cudnn.0.cuda_flavour": known(12, EX), "cudnn.0.version": known("8.9.7", EX)})),
+        ("problem", sample(_minor_builds("10.0", "10.1"))),
+        ("ok", sample(_minor_builds("10.1", "10.1"))),
     ),
     follows=("CD303", "CD304", "CD308", "CD306", "CD305", "CD508"),
 )
 def one_cuda(case: Case) -> Iterator[Outcome]:
-    for found in loaded(case):
+    for found in loaded(case, versions=False):
         if not isinstance(found, Loaded):
             continue
         cuda, mine = built_cuda(case, found.framework), flavour(found.copy)
@@ -142,10 +158,13 @@ def one_cuda(case: Case) -> Iterator[Outcome]:
             remedy = unshadow(case, found.copy, found.search, "CD412")  # installing would not change what wins
         name = "cuda_flavour" if isinstance(found.copy.cuda_flavour, Known) else "cudart"
         source: Fact[Any] = getattr(found.copy, name)
+        made_for = value_or(found.copy.cudart, "") or str(mine)
+        minors = same_build(case.matrix, found.name, cuda, found.version, made_for) if found.version else None
         yield outcome(
-            same_flavour(case.matrix, found.name, cuda, found.version, mine),
+            minors or same_flavour(case.matrix, found.name, cuda, found.version, mine),
             found.name,
-            f"{found.name} is built for CUDA {numbers(cuda)[0]} and loads a cuDNN for CUDA {mine}",
+            f"{found.name} is built for CUDA {cuda if minors else numbers(cuda)[0]} and loads a cuDNN for CUDA "
+            f"{made_for if minors else mine}",
             evidence=[
                 *found.evidence(),
                 shown(found.framework.built_cuda, f"{found.pointer}/built_cuda"),

@@ -11,7 +11,7 @@ from cudnn_doctor.model.base import Absent, Known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, Resolution
 from cudnn_doctor.model.report import Evidence, Fix
 from cudnn_doctor.model.versions import cuda_version, numbers
-from cudnn_doctor.rules.base import Case, Outcome, passed, problem, shown, skip, unknown
+from cudnn_doctor.rules.base import Case, Outcome, shown, skip, unknown
 from cudnn_doctor.rules.facts import copies, frameworks, gpus, in_wsl, searches
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Loaded(NamedTuple):
     search: Resolution
     copy_pointer: str
     copy: CudnnCopy
-    version: str  # of the copy
+    version: str  # of the copy; "" where it could not be read and was not asked for
 
     def evidence(self) -> list[Evidence]:
         return [
@@ -42,9 +42,10 @@ def framework_version(pointer: str, framework: Framework) -> Evidence:
     return Evidence(pointer=f"{pointer}/version", value=framework.version, source=framework.location)
 
 
-def loaded(case: Case) -> Iterator[Loaded | Outcome]:
+def loaded(case: Case, *, versions: bool = True) -> Iterator[Loaded | Outcome]:
     """Each framework with the copy that it would load; an outcome instead where that is not known. A framework whose
-    search was not worked out (cuDNN linked in, or none named) is left out."""
+    search was not worked out (cuDNN linked in, or none named) is left out. `versions`: one whose version is absent is
+    no answer."""
     places = {path: (p, c) for p, c in copies(case) for path in (c.real_path, c.path)}
     pointers = {id(framework): p for p, _, framework in frameworks(case)}
     for _, name, framework, search in searches(case):
@@ -56,10 +57,10 @@ def loaded(case: Case) -> Iterator[Loaded | Outcome]:
             yield unknown(name, "", detail=f"{search.real_path.value} is not among the cuDNN copies examined")
             continue
         pointer, copy = place
-        if isinstance(copy.version, Absent):
+        if versions and isinstance(copy.version, Absent):
             yield unknown(name, "", detail=f"the version of {copy.path} is absent ({copy.version.reason})")
             continue
-        yield Loaded(name, pointers[id(framework)], framework, search, pointer, copy, copy.version.value)
+        yield Loaded(name, pointers[id(framework)], framework, search, pointer, copy, value_or(copy.version, ""))
 
 
 def known_row(case: Case, framework: Framework) -> FrameworkRow | None:
@@ -144,19 +145,18 @@ def outcome(
     causes: Sequence[str] | None = None,
 ) -> Outcome:
     """A judgement as an outcome: `title`, fixes and causes are for the case that it is a problem."""
-    if judgement.verdict == "ok":
-        return passed(subject, sentence(judgement.text), evidence=evidence, detail=cited(judgement))
-    text = f"{sentence(judgement.text)}. {cited(judgement)}"
-    if judgement.verdict == "unknown":
-        return unknown(subject, "", detail=text, evidence=evidence)
-    return problem(
-        subject,
-        title,
-        detail=text,
-        evidence=evidence,
-        fixes=fixes,
-        severity=judgement.severity,
-        causes=causes,
+    bad = judgement.verdict == "problem"
+    text = sentence(judgement.text)
+    return Outcome(
+        status=judgement.verdict,
+        subject=subject,
+        title=title if bad else text if judgement.verdict == "ok" else "",
+        detail=cited(judgement) if judgement.verdict == "ok" else f"{text}. {cited(judgement)}",
+        evidence=tuple(evidence),
+        fixes=tuple(fixes) if bad else (),
+        severity=judgement.severity if bad else None,
+        causes=tuple(causes) if bad and causes is not None else None,
+        basis=judgement.rule,
     )
 
 

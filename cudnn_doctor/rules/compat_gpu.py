@@ -170,7 +170,7 @@ def _consumers(case: Case, copy: CudnnCopy) -> list[tuple[str, str]]:
     return [(x.name, built_cuda(case, x.framework)) for x in found]
 
 
-def _codes(case: Case, framework: Framework) -> Sequence[str]:
+def carried(case: Case, framework: Framework) -> Sequence[str]:
     """The architectures in a wheel, as its files say or else the matrix."""
     row = known_row(case, framework)
     return value_or(framework.compute_capabilities, ()) or (row.capabilities if row else ())
@@ -205,7 +205,7 @@ def driver_ptx(case: Case) -> Iterator[Outcome]:
     for pointer, name, framework in frameworks(case):
         cuda = built_cuda(case, framework)
         for cc, (_, label, evidence) in capabilities(case).items():
-            if not cuda or service(_codes(case, framework), cc) != "ptx":
+            if not cuda or service(carried(case, framework), cc) != "ptx":
                 continue
             judgement, more = _judge_driver(case, cuda, ptx=True)
             yield outcome(
@@ -282,7 +282,7 @@ def _other_cudnn(case: Case, copy: CudnnCopy, cc: str) -> list[Fix]:
     release = next(candidates, "")
     if not release:
         if consumer:
-            return _other_wheel(case, consumer.framework, cc, "CD404")
+            return other_wheel(case, consumer.framework, cc, "CD404")
         last = case.matrix.gpu(cc)
         text = f"No {distribution} serves this GPU" + (f"; the last cuDNN was {last.cudnn_max}" if last else "")
         return [fix(text, verify=again("CD404"))]
@@ -316,7 +316,7 @@ and fails on some GPUs; TensorFlow up to 2.21 serves Blackwell in that way only.
 def wheel_code(case: Case) -> Iterator[Outcome]:
     for pointer, name, framework in frameworks(case):
         stated = isinstance(framework.compute_capabilities, Known)
-        codes = _codes(case, framework)
+        codes = carried(case, framework)
         if not codes and framework.name not in ("tensorflow", "torch"):
             continue  # the others do not say
         for cc, (_, label, evidence) in capabilities(case).items():
@@ -327,7 +327,7 @@ def wheel_code(case: Case) -> Iterator[Outcome]:
                 f"{name} on {label}",
                 f"{name} has {'only PTX' if judgement.rule == 'wheel-gpu:ptx' else 'no code'} for {label}",
                 evidence=[shown(framework.compute_capabilities, f"{pointer}/compute_capabilities"), evidence],
-                fixes=_other_wheel(case, framework, cc, "CD405"),
+                fixes=other_wheel(case, framework, cc, "CD405"),
                 causes=("gpu-too-old-for-build",) if old else ("gpu-too-new-for-build",),
             )
 
@@ -338,7 +338,7 @@ def _number(code: str) -> tuple[int, ...]:
     return numbers(capability(code))
 
 
-def _other_wheel(case: Case, framework: Framework, cc: str, code: str) -> list[Fix]:
+def other_wheel(case: Case, framework: Framework, cc: str, code: str) -> list[Fix]:
     if found := cures(case, framework, code):
         return found
     text = f"No build of {framework.name} is known to have code for {cc} and to fit this machine: build it from source"

@@ -151,7 +151,9 @@ def frameworks(case: Case) -> Iterator[tuple[str, str, Framework]]:
     """(JSON pointer, "torch 2.11.0", framework) of each framework that is not known to be a CPU-only build."""
     for i, framework in enumerate(case.snapshot.frameworks):
         if value_or(framework.cuda_build, True):
-            yield f"/snapshot/frameworks/{i}", f"{framework.name} {framework.version}", framework
+            other = framework.name == "other"
+            name = framework.distribution if other else f"{framework.name} {framework.version}"
+            yield f"/snapshot/frameworks/{i}", name, framework
 
 
 def searches(case: Case) -> Iterator[tuple[str, str, Framework, Resolution]]:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.diagnose import answer
-from cudnn_doctor.logs.compare import _capability, dotted, major
+from cudnn_doctor.diagnose.as_snapshot import capability
 from cudnn_doctor.logs.document import build
 from cudnn_doctor.logs.patterns import load
 from cudnn_doctor.logs.scan import Raw
-from cudnn_doctor.logs.signatures import Signature, find
+from cudnn_doctor.logs.signatures import find
 from cudnn_doctor.logs.stated import extract
+from cudnn_doctor.logs.values import dotted, major
+from tests.explain.plain import answer
 from tests.explain.scoring import same
 
 LOGS = Path(__file__).parent / "logs"
@@ -20,8 +21,8 @@ LOGS = Path(__file__).parent / "logs"
 
 def facts(text: str) -> dict[str, str]:
     document = build([("test", [Raw(i + 1, line.encode()) for i, line in enumerate(text.split("\n"))])])
-    events = find(document, [Signature(*s) for s in load()["signatures"]])
-    found = extract(document, events, list(range(len(document.lines))), load()["facts"]).facts
+    events = find(document, load().signatures)
+    found = extract(document, events, list(range(len(document.lines))), load().names).facts
     return {key: stated.value for key, stated in found.items()}
 
 
@@ -140,10 +141,10 @@ GPUS = {
 @pytest.mark.parametrize("form", ["My card is a {}, CUDA 11.", "| GPU | {} |", "- GPU model and memory: {}"])
 def test_gpu_and_its_capability(name: str, form: str) -> None:
     document = build([("test", [Raw(1, form.format(name).encode())])])
-    gpu = extract(document, [], [0], load()["facts"]).facts["gpu"]
+    gpu = extract(document, [], [0], load().names).facts["gpu"]
     letters = "".join(c for c in name.lower() if c.isascii() and c.isalnum())
     assert "".join(c for c in gpu.value if c.isalnum()) in letters
-    assert _capability([], gpu, load()["tables"])[1] == GPUS[name]
+    assert capability(gpu.value, load()) == GPUS[name]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,14 +16,17 @@ from cudnn_doctor import diagnose as explain
 from cudnn_doctor.diagnose import advice
 from cudnn_doctor.diagnose.circumstances import circumstances
 from cudnn_doctor.diagnose.experiments import experiments
+from cudnn_doctor.diagnose.rank import Ranking
 from cudnn_doctor.knowledge.load import knowledge
-from cudnn_doctor.logs.observe import _CATEGORY_9, _STATUS_8, _STATUS_9, _STATUS_WORDS
-from cudnn_doctor.logs.patterns import load
+from cudnn_doctor.logs.observe import _STATUS_WORDS
+from cudnn_doctor.logs.patterns import Circumstance, Name, load
 from cudnn_doctor.model.explanation import Facts
 
 PACKAGE = Path(explain.__file__).parents[1]
-FILES = ("logs/observe", "logs/compare", "diagnose/rank", "diagnose/advice")  # those that name tokens
-SOURCE = "\n".join((PACKAGE / f"{n}.py").read_text(encoding="utf-8") for n in FILES)
+SOURCE = "\n".join(
+    path.read_text(encoding="utf-8")
+    for path in (*sorted((PACKAGE / "logs").glob("observe*.py")), *sorted((PACKAGE / "diagnose").glob("*.py")))
+)
 CAUSES: dict[str, dict[str, Any]] = {c["id"]: c for c in knowledge("causes")}
 IN_A_TEXT = {name for name, cause in CAUSES.items() if "by" not in cause}  # the others only `run` sees
 RULES: list[dict[str, Any]] = knowledge("ranking")["rules"]
@@ -36,9 +40,9 @@ USED = {token for rule in RULES for key in ("when", "any", "unless") for token i
 
 
 def derived() -> set[str]:
-    """The tokens that tokens.py and compare.py give by name."""
+    """The observations that logs/observe*.py and diagnose/ give by name."""
     names = {n.value for n in ast.walk(ast.parse(SOURCE)) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-    names |= {f"status:{s}" for s in (*_STATUS_8.values(), *_STATUS_9.values(), *_CATEGORY_9.values())}
+    names |= {f"status:{s}" for s in load().statuses.values()} | {f"gpu:{kind}" for kind in names}
     names |= {f"status:{s}" for s, _ in _STATUS_WORDS}
     names |= {f"kind:{s['kind']}" for s in knowledge("signatures")}
     return names | set(CIRCUMSTANCES) | {f"framework:{f['name']}" for f in knowledge("facts")["frameworks"]}
@@ -60,20 +64,30 @@ def test_causes_are_the_ones_of_the_contract() -> None:
             assert set(fix.get("for", {})) <= CONDITIONS
 
 
+def case(*signs: str, built: str = "") -> advice.Case:
+    return advice.Case(
+        ranking=Ranking("undetermined"),
+        signs={sign: [0] for sign in signs if sign},
+        facts={},
+        values={"cudnn_built": built, "cudnn_major": "9", "cudnn_next": "10"} if built else {},
+        knowledge=load(),
+    )
+
+
 @pytest.mark.parametrize("system", ["", "os:windows", "os:linux", "os:wsl"])
 @pytest.mark.parametrize("cause", CAUSES)
 def test_everybody_gets_a_fix(cause: str, system: str) -> None:
     for others in ((), ("leak",), ("manager:conda",), ("built-known",)):
-        signs = {sign: [0] for sign in (system, *others) if sign}
-        assert advice.fixes(CAUSES[cause], {}, signs, {"cudnn_built": "9.1.0", "cudnn_major": "9", "cudnn_next": "10"})
+        assert advice.fixes(load().causes[cause], case(system, *others, built="9.1.0"))
 
 
 @pytest.mark.parametrize("entry", CIRCUMSTANCES.values(), ids=lambda e: e["id"])
 def test_circumstances_are_read_from_their_examples_alone(entry: dict[str, Any]) -> None:
+    table = [msgspec.convert(entry, Circumstance)]
     for line in entry["examples"]:
-        assert entry["id"] in circumstances([line.lower()], [entry]), line
+        assert entry["id"] in circumstances([line.lower()], table), line
     for line in entry["not"]:
-        assert entry["id"] not in circumstances([line.lower()], [entry]), line
+        assert entry["id"] not in circumstances([line.lower()], table), line
 
 
 def test_every_circumstance_counts_for_something() -> None:
@@ -99,11 +113,13 @@ def test_no_command_of_another_system(system: str) -> None:
     """An experiment and a fix for Windows name no tool of Linux, and the other way round."""
     linux, windows = r"\b(?:ldconfig|ldd|dmesg|journalctl|grep|env -u|export )\b", r"\bwhere \w|^set \w"
     foreign = linux if system == "os:windows" else windows
-    signs = {sign: [0] for sign in (system, "notebook", "custom-op", "after-while", "threads", "two-cudnn") if sign}
-    steps = experiments("undetermined", dict.fromkeys(CAUSES, 1.0), {"framework": "pytorch"}, signs, EXPERIMENTS, 99)
-    steps += [fix for cause in CAUSES.values() for fix in advice.fixes(cause, {}, signs, {})]
-    assert len(steps) > 50
-    assert [step for step in steps if re.search(foreign, step.get("command", ""))] == []
+    signs = (system, "notebook", "custom-op", "after-while", "threads", "two-cudnn")
+    own, table = {sign: [0] for sign in signs if sign}, load().experiments
+    tried = experiments("undetermined", dict.fromkeys(CAUSES, 1.0), {"framework": "pytorch"}, own, table, 99)
+    fixes = [fix for cause in load().causes.values() for fix in advice.fixes(cause, case(*signs))]
+    commands = [*(e.command for e in tried), *(fix.command for fix in fixes)]
+    assert len(commands) > 50
+    assert [command for command in commands if re.search(foreign, command)] == []
 
 
 def test_every_question_is_asked_by_a_cause_and_decides_known_ones() -> None:
@@ -138,18 +154,18 @@ def test_points_decide_as_documented() -> None:
     assert (ranking["found"], ranking["margin"], ranking["confirmed"]) == (5, 2, 7)
 
 
-NAMES = load()["facts"]["frameworks"] + load()["facts"]["systems"]
-GPUS = load()["tables"]["gpu_names"]
+NAMES: list[Name] = [*load().names.frameworks, *load().names.systems]
+GPUS = load().gpu_names
 
 
-@pytest.mark.parametrize("entry", NAMES, ids=lambda e: e["stems"][0])
-def test_cheap_test_passes_whatever_the_expression_matches(entry: dict[str, Any]) -> None:
-    _stems_hold(entry["words"], entry["stems"])
+@pytest.mark.parametrize("entry", NAMES, ids=lambda e: e.stems[0])
+def test_cheap_test_passes_whatever_the_expression_matches(entry: Name) -> None:
+    _stems_hold(entry.words, entry.stems)
 
 
-@pytest.mark.parametrize("entry", GPUS, ids=lambda e: e[0])
-def test_cheap_test_of_a_gpu_passes_whatever_its_expression_matches(entry: list[Any]) -> None:
-    _stems_hold(f"(?i){entry[1]}", entry[2])
+@pytest.mark.parametrize("entry", GPUS, ids=lambda e: e.cc)
+def test_cheap_test_of_a_gpu_passes_whatever_its_expression_matches(entry: Name) -> None:
+    _stems_hold(f"(?i){entry.words}", entry.stems)
 
 
 def _stems_hold(regex: str, stems: list[str]) -> None:

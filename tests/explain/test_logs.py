@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.diagnose import answer
+from tests.explain.plain import answer
 
 LOGS = Path(__file__).parent / "logs"
 TOLD = {

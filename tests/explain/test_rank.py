@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cudnn_doctor.diagnose import advice
 from cudnn_doctor.diagnose.rank import Ranking, rank
-from cudnn_doctor.logs.patterns import load
+from cudnn_doctor.logs.patterns import PointRule, PointRules, load
 from cudnn_doctor.model.observations import Tokens
+from cudnn_doctor.rules.sample import sample
 
-CAUSES: dict[str, Any] = load()["causes"]
+CAUSES = load().causes
 
 
 def verdict(rules: list[dict[str, Any]], *tokens: str, kin: Mapping[str, tuple[str, ...]] | None = None) -> Ranking:
-    known = {name: {"kin": (kin or {}).get(name, ())} for name in CAUSES}
+    known = {name: replace(cause, kin=list((kin or {}).get(name, ()))) for name, cause in CAUSES.items()}
     found: Tokens = {token: [n] for n, token in enumerate(("kind:cudnn", *tokens))}
-    limits = {"found": 5, "margin": 2, "confirmed": 7}
-    return rank(found, {"ranking": {**limits, "rules": rules}, "causes": known})
+    limits = PointRules(found=5, margin=2, confirmed=7, rules=msgspec.convert(rules, list[PointRule]))
+    return rank(found, replace(load(), ranking=limits, causes=known))
 
 
 def rule(cause: str, points: int, *when: str, **more: Any) -> dict[str, Any]:
@@ -98,8 +101,18 @@ def test_nothing_of_nvidia_is_not_cudnn() -> None:
     assert rank({"fails": [0], "cudnn-named": [0]}, load()).verdict == "undetermined"
 
 
+def case(facts: dict[str, str], *signs: str, ranking: Ranking | None = None) -> advice.Case:
+    return advice.Case(
+        ranking=ranking or Ranking("undetermined"),
+        signs={sign: [0] for sign in signs},
+        facts=facts,
+        values={},
+        knowledge=load(),
+    )
+
+
 def fix_texts(cause: str, facts: dict[str, str], *signs: str) -> list[str]:
-    return [f["text"] for f in advice.fixes(load()["causes"][cause], facts, {sign: [0] for sign in signs}, {})]
+    return [f.text for f in advice.fixes(CAUSES[cause], case(facts, *signs))]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +153,13 @@ def fix_texts(cause: str, facts: dict[str, str], *signs: str) -> list[str]:
 def test_first_fix_is_for_the_framework_at_hand(
     cause: str, facts: dict[str, str], signs: tuple[str, ...], command: str
 ) -> None:
-    assert advice.fixes(load()["causes"][cause], facts, {sign: [0] for sign in signs}, {})[0]["command"] == command
+    assert advice.fixes(CAUSES[cause], case(facts, *signs))[0].command == command
 
 
 def test_fix_is_for_the_system_at_hand() -> None:
-    watchdog = load()["causes"]["launch-timeout-watchdog"]
-    windows = " ".join(str(f) for f in advice.fixes(watchdog, {}, {"os:windows": [0]}, {}))
-    linux = " ".join(str(f) for f in advice.fixes(watchdog, {}, {"os:linux": [0]}, {}))
+    watchdog = CAUSES["launch-timeout-watchdog"]
+    windows = " ".join(map(str, advice.fixes(watchdog, case({}, "os:windows"))))
+    linux = " ".join(map(str, advice.fixes(watchdog, case({}, "os:linux"))))
     assert "TdrDelay" in windows
     assert "TdrDelay" not in linux
 
@@ -158,14 +171,15 @@ def test_every_cause_has_a_fix_without_any_fact(cause: str) -> None:
 
 def test_questions_that_the_text_answers_are_not_asked() -> None:
     ranking = verdict([rule("vram-exhausted", 3, "a"), rule("driver-too-old", 3, "a")], "a")
-    asked = {q["id"] for q in advice.questions(ranking, {}, {}, load())}
+    asked = {q.id for q in advice.questions(case({}, ranking=ranking))}
     assert "driver" in asked
-    assert "driver" not in {q["id"] for q in advice.questions(ranking, {}, {"driver": "460.91"}, load())}
+    assert "driver" not in {q.id for q in advice.questions(case({"driver": "460.91"}, ranking=ranking))}
+    assert "driver" not in {q.id for q in advice.questions(case({}, ranking=ranking), machine=sample().snapshot)}
     assert 1 <= len(asked) <= 3
 
 
 def test_confirmed_cause_asks_nothing_and_a_likely_one_asks_once() -> None:
     sure = verdict([rule("fork-after-init", 9, "a", decisive=True)], "a")
     likely = verdict([rule("fork-after-init", 5, "a")], "a")
-    assert advice.questions(sure, {}, {}, load()) == []
-    assert len(advice.questions(likely, {}, {}, load())) == 1
+    assert advice.questions(case({}, ranking=sure)) == ()
+    assert len(advice.questions(case({}, ranking=likely))) == 1

@@ -28,7 +28,7 @@ for filler in fillers:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     try:
-        explain.answer([path])
+        explain.explain([path])
     finally:
         os.remove(path)
     print(repr(filler), flush=True)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.diagnose import answer
 from cudnn_doctor.logs.scan import (
     AROUND,
     EDGE,
@@ -26,6 +25,7 @@ from cudnn_doctor.logs.scan import (
     keep,
     numbers,
 )
+from tests.explain.plain import answer
 
 PIECE = 1 << 18
 FILL = b"Epoch 3: step %d loss 0.3 CPU and Conv2D\n"

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.diagnose import InputError, answer
+from cudnn_doctor.diagnose import InputError
 from cudnn_doctor.logs.sources import CHUNK, open_sources
+from tests.explain.plain import answer
 
 LINE = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
 TEXT = f"first\n{LINE}last line\n".encode()
@@ -222,7 +223,7 @@ def test_pipe_without_a_writer_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT), TEXT.decode().encode("utf-16")])
 def test_standard_input(data: bytes) -> None:
-    code = "from cudnn_doctor.diagnose import answer; print(answer(['-'])['causes'][0]['evidence'][0]['line'])"
+    code = "from cudnn_doctor.diagnose import explain; print(explain(['-']).causes[0].evidence[0].line)"
     done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True, timeout=60)
     assert done.stdout == b"2\n"
 
@@ -231,7 +232,7 @@ def test_zip_from_a_pipe() -> None:
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("a.log", TEXT)
-    code = "from cudnn_doctor.diagnose import answer; print(answer(['-'])['sources'])"
+    code = "from cudnn_doctor.diagnose import explain; print(list(explain(['-']).sources))"
     done = subprocess.run(
         [sys.executable, "-c", code], input=whole.getvalue(), capture_output=True, check=True, timeout=60
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cudnn_doctor.diagnose import answer
+from tests.explain.plain import answer
 from tests.explain.scoring import Tally
 
 HERE = Path(__file__).parent

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from cudnn_doctor.logs import observe as tokens_module
+from cudnn_doctor.diagnose.diagnose import observed
+from cudnn_doctor.diagnose.given import Given
 from cudnn_doctor.logs.document import Document, build
 from cudnn_doctor.logs.patterns import load
 from cudnn_doctor.logs.scan import Raw
-from cudnn_doctor.logs.signatures import Signature, find
-from cudnn_doctor.logs.stated import extract
 from cudnn_doctor.model.observations import Tokens
 
 
 def derive(text: str) -> Tokens:
     document: Document = build([("test", [Raw(i + 1, n.encode()) for i, n in enumerate(text.strip().split("\n"))])])
-    events = find(document, [Signature(*s) for s in load()["signatures"]])
-    events += find(document.prose(), [Signature(*s) for s in load()["statements"]])
-    found = extract(document, events, list(range(len(document.lines))), load()["facts"])
-    return tokens_module.derive(document, events, found, load()["tables"])
+    return observed(document, Given(), load()).signs
 
 
 @pytest.mark.parametrize(
@@ -122,7 +118,7 @@ def test_text_that_claims_another_version_than_the_loaded_one() -> None:
         ("GPU: RTX 3080\nSuccessfully opened dynamic library libcudart.so.10.1", "gpu-newer-than-opened"),
         ("GPU: RTX 2080 Ti, CUDA 9.0", "gpu-newer-than-cuda"),
         ("GPU: Tesla K40, CUDA 12.1", "gpu-older-than-build"),
-        ("GPU: RTX 4090, cuDNN 8.1.1", "cudnn-older-than-gpu"),
+        ("GPU: RTX 5090, cuDNN 8.9.7", "cudnn-older-than-gpu"),
         ("NVIDIA driver 418.39, CUDA 11.2", "driver-below-cuda"),
         ("NVIDIA driver 460.91, CUDA 11.2", "driver-fits-cuda"),
         ("CUDA 10.0 and the archive cuDNN 7.6.5 for CUDA 10.1", "cudnn-for-other-cuda"),

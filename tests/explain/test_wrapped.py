@@ -8,11 +8,12 @@ import pytest
 
 from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.logs.clean import clean
-from cudnn_doctor.logs.compare import dotted
 from cudnn_doctor.logs.document import WRAPPED, build, is_log
 from cudnn_doctor.logs.observe import status_of
+from cudnn_doctor.logs.patterns import load
 from cudnn_doctor.logs.scan import Raw
 from cudnn_doctor.logs.signatures import Event, Signature, find, form
+from cudnn_doctor.logs.values import dotted
 
 ENTRIES: list[dict[str, Any]] = knowledge("signatures")
 # A sentence before the example, so that the break comes where lines are long enough to be broken.
@@ -22,13 +23,18 @@ LEAD = "2021-03-04 05:06:07.890123: and so it went on until the very end when "
 def events(entry: dict[str, Any], *lines: str) -> list[Event]:
     pattern = entry["pattern"]
     signature = Signature(
-        entry["id"], entry["kind"], entry["anchor"], form(pattern), pattern, "", "", False, entry.get("also", ())
+        id=entry["id"],
+        kind=entry["kind"],
+        anchors=entry["anchor"],
+        form=form(pattern),
+        pattern=pattern,
+        also=entry.get("also", []),
     )
     return find(build([("test", [Raw(i + 1, n.encode()) for i, n in enumerate(lines)])]), [signature])
 
 
 def said(event: Event) -> tuple[str, str, str]:
-    return status_of(event), dotted(event.groups.get("run", "")), dotted(event.groups.get("built", ""))
+    return status_of(event, load().statuses), dotted(event.groups.get("run", "")), dotted(event.groups.get("built", ""))
 
 
 def found(entry: dict[str, Any], *lines: str) -> bool:

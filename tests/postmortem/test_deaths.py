@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cudnn_doctor.logs.patterns import load
-from cudnn_doctor.model.explanation import Explanation
+from cudnn_doctor.model.explanation import Cause, Evidence, Explanation, Facts
 from cudnn_doctor.model.run_recording import (
     Counter,
     Ending,
@@ -22,7 +22,7 @@ from cudnn_doctor.model.run_recording import (
 from cudnn_doctor.postmortem import conclude
 from cudnn_doctor.render.run_text import LINES, verdict_text
 
-CAUSES = load()["causes"]
+CAUSES = load().causes
 KILLED = Ending(exit_code=137, signal="SIGKILL", seconds=9.0)
 TERMINATED = Ending(exit_code=143, signal="SIGTERM", seconds=9.0)
 CALM = (Counter(name="machine oom_kill", before=3, after=3, source="/proc/vmstat"),)
@@ -180,14 +180,12 @@ def test_the_crash_names_the_programs_own_line() -> None:
 
 
 def test_what_the_output_shows_counts_where_nothing_else_does() -> None:
-    told = {
-        "verdict": "cause-found",
-        "causes": [
-            {"cause": "cudnn-not-found", "points": 8, "role": "primary", "evidence": [{"line": 4, "text": "x"}]},
-        ],
-        "questions": [],
-        "facts": {"framework": "jax"},
-    }
+    cause = Cause(
+        cause="cudnn-not-found", title="x", confidence="likely", role="primary", points=8,
+        evidence=(Evidence(line=4, text="x"),), fixes=(), avoid="",
+    )  # fmt: skip
+    facts = Facts(framework="jax")
+    told = Explanation(verdict="cause-found", summary="x", causes=(cause,), questions=(), facts=facts)
     found = conclude(run(Ending(exit_code=1), "x\n"), told, CAUSES)
     assert (found.verdict, found.causes[0].cause, found.facts.framework) == ("cause-found", "cudnn-not-found", "jax")
     assert found.causes[0].evidence[0].line == 4
