@@ -13,9 +13,9 @@ import msgspec
 
 from cudnn_doctor import recordings
 from cudnn_doctor.live import open_files
-from cudnn_doctor.model.base import Absent, Base, Fact
+from cudnn_doctor.model.base import Absent, Base, Fact, value_or
 from cudnn_doctor.model.errors import UsageError
-from cudnn_doctor.model.facts import CudaInit, ProbeFailure, TargetEnv
+from cudnn_doctor.model.facts import CudaInit, FrameworkWord, ProbeFailure, Snapshot, TargetEnv
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Examination
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cudnn_doctor.live.questions import Answer
     from cudnn_doctor.probe import Libraries
 
+FRAMEWORK_TIME = 120.0  # seconds at least for --framework; a first import from a slow disk takes a minute
+
 
 def facts(options: Options, environ: Mapping[str, str], replay: str | None) -> Examination:
     """This machine's facts, or those of the recording that `replay` names.
@@ -36,11 +38,12 @@ def facts(options: Options, environ: Mapping[str, str], replay: str | None) -> E
         UsageError: as `gather` and `load`, or options that contradict each other.
     """
     gpu = "--device" if options.devices else "--all-cudnn" if options.all_cudnn else ""
-    here = "--env" if options.env is not None else gpu
+    here = "--env" if options.env is not None else "--framework" if options.framework else gpu
     if replay is not None and here:
         raise UsageError(f"{here} is for this machine, and --replay judges a recording: leave one of them out.")
-    if gpu and not options.live:
-        raise UsageError(f"{gpu} is for the live check, and --no-live leaves that out: leave one of them out.")
+    work = gpu or ("--framework" if options.framework else "")
+    if work and not options.live:
+        raise UsageError(f"{work} is for the live check, and --no-live leaves that out: leave one of them out.")
     return gather(options, environ) if replay is None else recordings.load(replay)
 
 
@@ -75,8 +78,18 @@ def gather(options: Options, environ: Mapping[str, str]) -> Examination:
         driver=with_init(snapshot.driver, live.driver),
         cudnn=with_answers(snapshot.cudnn, live.answers) if options.live else not_loaded(snapshot.cudnn),
         failures=(*snapshot.failures, *live.failures),
+        framework_words=_framework_words(snapshot, environ, options.timeout) if options.framework else (),
     )
     return Examination(snapshot=snapshot, scenarios=live.results)
+
+
+def _framework_words(snapshot: Snapshot, environ: Mapping[str, str], timeout: float) -> tuple[FrameworkWord, ...]:
+    """After everything else, so that the GPU is free for it; importing a framework alone takes seconds."""
+    from cudnn_doctor.live.frameworks import ask
+
+    python = value_or(snapshot.patient.python, "")
+    names = [f.name for f in snapshot.frameworks if value_or(f.cuda_build, True)]
+    return ask(python, names, environ, max(timeout, FRAMEWORK_TIME)) if python else ()
 
 
 def find_target_env(options: Options, environ: Mapping[str, str]) -> TargetEnv:

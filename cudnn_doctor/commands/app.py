@@ -18,6 +18,7 @@ from cudnn_doctor.commands.report import report
 from cudnn_doctor.commands.reproduce import reproduce
 from cudnn_doctor.commands.run import run as run_command
 from cudnn_doctor.commands.snapshot import snapshot
+from cudnn_doctor.commands.try_ import try_
 
 app = typer.Typer(
     name="cudnn-doctor",
@@ -30,6 +31,7 @@ for command in (check, explain, reproduce, engines, report, snapshot, matrix, re
     app.command()(command)
 # Everything from the program's name on is the program's.
 app.command(name="run", context_settings={"allow_interspersed_args": False})(run_command)
+app.command(name="try", context_settings={"allow_interspersed_args": False})(try_)
 
 
 def _version(wanted: bool) -> None:

@@ -17,6 +17,7 @@ from cudnn_doctor.commands.options import (
     ExitStyle,
     FailOn,
     Force,
+    FrameworkWork,
     Live,
     MatrixFile,
     NoColor,
@@ -44,6 +45,7 @@ def check(
     live: Live = True,
     trials: Trials = True,
     all_cudnn: AllCudnn = False,
+    framework: FrameworkWork = False,
     deep: Annotated[bool, typer.Option("--deep", help="Add the quick form of `engines` (about 10 s).")] = False,
     device: Device = None,
     timeout: Timeout = 20.0,
@@ -72,8 +74,8 @@ def check(
         emit(render_rules(), output, force)
         return
     options = engine_options(
-        env=env, live=live, trials=trials, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout,
-        matrix=matrix,
+        env=env, live=live, trials=trials, all_cudnn=all_cudnn, framework=framework,
+        devices=tuple(device or ()), timeout=timeout, matrix=matrix,
         only=tuple(only or ()), skip=tuple(skip or ()), require=tuple(require or ()), fail_on=fail_on, owner=owner,
         exit_style=exit_style,
     )  # fmt: skip

@@ -51,6 +51,10 @@ Trials = Annotated[
     bool, typer.Option("--trials/--no-trials", help="After a problem, try the fixes that a child process can try.")
 ]
 AllCudnn = Annotated[bool, typer.Option("--all-cudnn", help="Live check of every cuDNN copy, not only the winners.")]
+FrameworkWork = Annotated[
+    bool,
+    typer.Option("--framework", help="Let each framework do a convolution itself: runs the environment's code."),
+]
 Device = Annotated[list[int] | None, typer.Option(metavar="N", min=0, help="CUDA device to use; repeatable.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Only CD301, CD3 or a category; repeatable.")]
 Skip = Annotated[list[str] | None, typer.Option(metavar="WHAT", help="Leave out; repeatable.")]

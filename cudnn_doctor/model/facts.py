@@ -281,6 +281,32 @@ class ProbeFailure(Base, frozen=True, kw_only=True):
     error: str
 
 
+class FrameworkWork(Base, frozen=True, kw_only=True):
+    """One work that a framework did on the GPU, beside the same on the CPU."""
+
+    name: str  # "convolution", "attention-fp16"
+    right: bool
+    skipped: str = ""  # why it was not done
+    error: str = ""  # what the framework raised
+    deviation: float | None = None  # largest difference, as a part of the largest value
+    seconds: float | None = None
+
+
+class FrameworkWord(Base, frozen=True, kw_only=True):
+    """What a framework itself did and said in the examined Python, in a child process."""
+
+    name: str  # "torch"
+    version: str = ""
+    cudnn: str = ""  # cudnnGetVersion by its own word, "91900"; "" where it does not tell
+    gpu: bool = False  # it has a GPU to work on
+    skipped: str = ""
+    error: str = ""  # of its import
+    works: tuple[FrameworkWork, ...] = ()
+    mapped: tuple[str, ...] = ()  # CUDA libraries in the process at its end
+    ending: str = "ok"  # "killed by SIGABRT in convolution"
+    said: str = ""  # the last lines that it printed, of one that did not end well
+
+
 class Snapshot(Base, frozen=True, kw_only=True):
     """All facts about one machine and one patient. No judgement."""
 
@@ -297,3 +323,4 @@ class Snapshot(Base, frozen=True, kw_only=True):
     frameworks: tuple[Framework, ...]
     xids: Fact[tuple[Xid, ...]]
     failures: tuple[ProbeFailure, ...] = ()
+    framework_words: tuple[FrameworkWord, ...] = ()  # with --framework

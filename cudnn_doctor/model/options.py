@@ -16,6 +16,7 @@ class Options(Base, frozen=True, kw_only=True):
     live: bool = True
     trials: bool = True  # after a problem: the live check again with one thing changed
     all_cudnn: bool = False
+    framework: bool = False  # a convolution by each installed framework: runs the environment's code
     devices: tuple[int, ...] = ()  # CUDA ordinals; empty for all
     timeout: float = 20.0  # seconds for all live work
     matrix: Path | None = None
