@@ -7,13 +7,13 @@ from shlex import quote
 
 from cudnn_doctor.model.base import value_or
 from cudnn_doctor.model.facts import Package, TargetEnv
-from cudnn_doctor.model.package_trial import Change
+from cudnn_doctor.model.package_trial import PackageChange
 from cudnn_doctor.model.report import Fix
 from cudnn_doctor.probe.packages import requirement_name
 
 
 def fixes_for(
-    patient: TargetEnv, change: Change, now: Mapping[str, str], packages: Sequence[Package], verify: str
+    patient: TargetEnv, change: PackageChange, now: Mapping[str, str], packages: Sequence[Package], verify: str
 ) -> tuple[Fix, ...]:
     """How to do it for good.
 

@@ -7,14 +7,14 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from cudnn_doctor.model.package_trial import Change, Variable
+from cudnn_doctor.model.package_trial import PackageChange, Variable
 
 _PIP = re.compile(r"(?:\S*python[\d.]* -m pip|pip\d?|uv pip)$")
 _OPTIONS = ("--force-reinstall", "--no-deps", "-U", "--upgrade", "--reinstall", "-y")
 _VALUED = ("--index-url", "--extra-index-url", "--python", "--target")
 
 
-def change_of(command: str, code: str, environ: Mapping[str, str]) -> Change | None:
+def change_of(command: str, code: str, environ: Mapping[str, str]) -> PackageChange | None:
     """What the commands of a fix change: `... -m pip install`, `uninstall`, `export`, `unset`, joined by &&. None for a
     fix that does something else."""
     packages: list[tuple[str, ...]] = []
@@ -33,7 +33,7 @@ def change_of(command: str, code: str, environ: Mapping[str, str]) -> Change | N
             packages.append(change)
         else:
             return None
-    return Change(packages=tuple(packages), variables=tuple(variables), origin=code)
+    return PackageChange(packages=tuple(packages), variables=tuple(variables), origin=code)
 
 
 def _pip_words(words: list[str]) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def _expanded(value: str, environ: Mapping[str, str]) -> str:
     return re.sub(r"\$(\w+)", lambda m: os.getcwd() if m[1] == "PWD" else environ.get(m[1], ""), value)
 
 
-def names_in(change: Change) -> tuple[str, ...]:
+def names_in(change: PackageChange) -> tuple[str, ...]:
     """The distributions that a change names."""
     from cudnn_doctor.probe.packages import requirement_name
 

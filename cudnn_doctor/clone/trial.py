@@ -17,7 +17,7 @@ from cudnn_doctor.clone.source import clonable, refuse_outside
 from cudnn_doctor.clone.verdicts import EXIT, bisect, verdict_of
 from cudnn_doctor.model.base import Base
 from cudnn_doctor.model.facts import Package, TargetEnv
-from cudnn_doctor.model.package_trial import Attempt, Change, PackageTrial, Series, Step, Verdict
+from cudnn_doctor.model.package_trial import Attempt, PackageChange, PackageTrial, Series, Step, Verdict
 from cudnn_doctor.probe.packages import installed, probe_packages
 
 Say = Callable[[str], None]
@@ -76,7 +76,9 @@ def _interrupt(number: int, _: FrameType | None) -> None:
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
-def compare(patient: TargetEnv, change: Change, request: Request, environ: Mapping[str, str], say: Say) -> PackageTrial:
+def compare(
+    patient: TargetEnv, change: PackageChange, request: Request, environ: Mapping[str, str], say: Say
+) -> PackageTrial:
     """Runs the command before and after the change.
 
     Raises:
@@ -92,7 +94,7 @@ def compare(patient: TargetEnv, change: Change, request: Request, environ: Mappi
         installer = Installer(copy.env, find_links=request.find_links, download=request.download)
         versions = _versions(patient, copy)
         run = _runner(copy, request, say)
-        before = run("before", Change(), environ)
+        before = run("before", PackageChange(), environ)
         error = ""
         for words in change.packages:
             say(f"{installer.name} {' '.join(words)}")
@@ -148,12 +150,12 @@ def find_version(
             error = installer.run(words, variables(environ, str(copy.prefix), str(copy.env), ()))
             if error:
                 return Step(version=version, failed=0, of=0, error=error)
-            attempts = run(version, Change(), environ)
+            attempts = run(version, PackageChange(), environ)
             return Step(version=version, failed=sum(not a.ok for a in attempts), of=len(attempts))
 
         steps, turning, reason = bisect(versions, fails)
         good = _good(steps, turning)
-        change = Change(packages=(("install", f"{distribution}=={good}"),) if good else ())
+        change = PackageChange(packages=(("install", f"{distribution}=={good}"),) if good else ())
         fixes = fixes_for(patient, change, {distribution: good}, installed(probe_packages(patient)), request.verify)
         return PackageTrial(
             verdict="proved" if turning else "no-difference",
@@ -173,10 +175,12 @@ def _good(steps: Sequence[Step], turning: tuple[str, str] | None) -> str:
     return next((s.version for s in steps if turning and s.version in turning and not s.failed), "")
 
 
-def _runner(copy: _Copy, request: Request, say: Say) -> Callable[[str, Change, Mapping[str, str]], tuple[Attempt, ...]]:
+def _runner(
+    copy: _Copy, request: Request, say: Say
+) -> Callable[[str, PackageChange, Mapping[str, str]], tuple[Attempt, ...]]:
     env, prefix = str(copy.env), str(copy.prefix)
 
-    def run(label: str, change: Change, environ: Mapping[str, str]) -> tuple[Attempt, ...]:
+    def run(label: str, change: PackageChange, environ: Mapping[str, str]) -> tuple[Attempt, ...]:
         say(f"{label}: {request.times} runs")
         ready = variables(environ, prefix, env, change.variables)
         command = in_copy(request.command, prefix, env)
@@ -186,7 +190,7 @@ def _runner(copy: _Copy, request: Request, say: Say) -> Callable[[str, Change, M
 
 
 def _variables_only(
-    patient: TargetEnv, change: Change, request: Request, environ: Mapping[str, str], say: Say
+    patient: TargetEnv, change: PackageChange, request: Request, environ: Mapping[str, str], say: Say
 ) -> PackageTrial:
     """Variables alone need no copy."""
     prefix = patient.prefix

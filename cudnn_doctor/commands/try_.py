@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cudnn_doctor.clone.trial import Request
     from cudnn_doctor.model.facts import TargetEnv
-    from cudnn_doctor.model.package_trial import Change, PackageTrial
+    from cudnn_doctor.model.package_trial import PackageChange, PackageTrial
 
 
 def try_(
@@ -118,17 +118,17 @@ def _trial(
     return trial.compare(patient, change, request, os.environ, remark)
 
 
-def _change(patient: TargetEnv, fix: str | None, specs: Sequence[str], settings: Sequence[str]) -> Change:
+def _change(patient: TargetEnv, fix: str | None, specs: Sequence[str], settings: Sequence[str]) -> PackageChange:
     from msgspec.structs import replace
 
-    from cudnn_doctor.model.package_trial import Change, Variable
+    from cudnn_doctor.model.package_trial import PackageChange, Variable
 
     own = tuple(_variable(text) for text in settings)
     if fix:
         found = _fix_of(patient, fix)
         return replace(found, variables=(*found.variables, *own))
     packages = (("install", *specs),) if specs else ()
-    return Change(packages=packages, variables=tuple(Variable(name=n, value=v) for n, v in own))
+    return PackageChange(packages=packages, variables=tuple(Variable(name=n, value=v) for n, v in own))
 
 
 def _variable(text: str) -> tuple[str, str | None]:
@@ -158,7 +158,7 @@ def _builtin(patient: TargetEnv) -> tuple[str, ...]:
     return ("python", *task)
 
 
-def _fix_of(patient: TargetEnv, code: str) -> Change:
+def _fix_of(patient: TargetEnv, code: str) -> PackageChange:
     """The first fix of a finding that changes packages or variables alone.
 
     Raises:

@@ -20,7 +20,7 @@ class Variable(Base, frozen=True, kw_only=True):
     value: str | None
 
 
-class Change(Base, frozen=True, kw_only=True):
+class PackageChange(Base, frozen=True, kw_only=True):
     """What is changed between before and after: words of `pip install` and `pip uninstall` in order, and variables."""
 
     packages: tuple[tuple[str, ...], ...] = ()  # ("install", "nvidia-cudnn-cu12>=9.15"), ("uninstall", "x")
@@ -78,7 +78,7 @@ class PackageTrial(Base, frozen=True, kw_only=True):
     reason: str  # one sentence
     exit_code: int
     command: tuple[str, ...]  # what was run; empty for the built-in probes
-    change: Change
+    change: PackageChange
     before: Series | None = None
     after: Series | None = None
     steps: tuple[Step, ...] = ()  # of --bisect, in the order tried

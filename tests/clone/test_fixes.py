@@ -7,7 +7,7 @@ import os
 import pytest
 
 from cudnn_doctor.clone.fixes import change_of, names_in
-from cudnn_doctor.model.package_trial import Change, Variable
+from cudnn_doctor.model.package_trial import PackageChange, Variable
 from tests.rules.test_remedies import commands
 
 PYTHON = "/opt/venv/bin/python"
@@ -39,7 +39,7 @@ PYTHON = "/opt/venv/bin/python"
 )  # fmt: skip
 def test_read(command: str, packages: tuple[tuple[str, ...], ...], variables: dict[str, str | None]) -> None:
     found = tuple(Variable(name=n, value=v) for n, v in variables.items())
-    expected = Change(packages=packages, variables=found, origin="CD1")
+    expected = PackageChange(packages=packages, variables=found, origin="CD1")
     assert change_of(command, "CD1", {"LD_LIBRARY_PATH": "/old"}) == expected
 
 
@@ -64,7 +64,7 @@ def test_anything_else_is_not_tried(command: str) -> None:
 def test_many_fixes_of_the_rules_can_be_tried() -> None:
     readable = [c for c in commands() if change_of(c, "CD1", {})]
     assert len(readable) > 20
-    assert names_in(Change(packages=(("install", "--no-deps", "nvidia_cudnn.cu12>=9", "torch==2.6"),))) == (
+    assert names_in(PackageChange(packages=(("install", "--no-deps", "nvidia_cudnn.cu12>=9", "torch==2.6"),))) == (
         "nvidia-cudnn-cu12",
         "torch",
     )
