@@ -16,10 +16,19 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 RECORDER = Path("cudnn_doctor", "recorder", "recorder.so")
 SOURCE = Path("cudnn_doctor", "recorder", "source", "recorder.c")
 # No libc: see source/system.h. The file then runs with every glibc, and the wheel's tag may say so (manylinux_2_17).
-FLAGS = ["-std=c11", "-O2", "-fPIC", "-shared", "-ffreestanding", "-nostdlib", "-fno-builtin", "-fno-stack-protector"]
+FLAGS = [
+    "-std=c11",
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-shared",
+    "-ffreestanding",
+    "-nostdlib",
+    "-fno-builtin",
+    "-fno-stack-protector",
+]
 FLAGS += ["-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--no-undefined"]
-# Little to map and to relocate: every child of the program loads it.
-FLAGS += ["-fno-tree-switch-conversion", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--build-id=none"]
+FLAGS += ["-Wl,-z,norelro", "-Wl,--build-id=none"]  # little to map: every child of the program loads it
 MACHINES = {"x86_64": [], "aarch64": ["-mno-outline-atomics"]}  # which would call into libgcc
 
 
@@ -36,7 +45,7 @@ def recorder_runs_here() -> bool:
 def compilers() -> list[list[str]]:
     """The command lines to try, in order: the system's compiler, then zig, which brings its own headers."""
     machine = os.uname().machine
-    found = [[cc] for cc in (os.environ.get("CC"), "cc", "gcc") if cc and shutil.which(cc)]
+    found = [[cc, "-Wl,-z,noseparate-code"] for cc in (os.environ.get("CC"), "cc", "gcc") if cc and shutil.which(cc)]
     if importlib.util.find_spec("ziglang"):
         found.append([sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.2.17"])
     return found

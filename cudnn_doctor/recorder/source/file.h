@@ -10,8 +10,6 @@
 #ifndef FILE_H
 #define FILE_H
 #include "system.h"
-#include <fcntl.h>
-#include <sys/mman.h>
 
 enum { SLOT = 1024, SLOTS = 1024, KEPT = 384, FIRST = 256, RING = SLOTS - KEPT - FIRST, NATIVE = 13, FORMAT = 1 };
 
@@ -85,7 +83,7 @@ static void open_file(void) {
     static int tried;
     if (tried++ || !folder[0]) return;
     /* Above RLIMIT_FSIZE the kernel would send SIGXFSZ. */
-    if (SYSTEM(SYS_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, limit, 0, 0) || limit[0] < SLOT * SLOTS) return;
+    if (SYSTEM(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, limit, 0, 0) || limit[0] < SLOT * SLOTS) return;
     int descriptor = -1;
     for (int n = 0; n < 16 && descriptor < 0; n++) { /* another number after exec, or beside another pid namespace */
         char *end = copy(path, folder, sizeof folder);
@@ -94,7 +92,7 @@ static void open_file(void) {
         *end++ = '-';
         copy(decimal(end, (uint64_t)n), ".events", 8);
         long made = SYSTEM(SYS_openat, AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
-        if (made < 0 && made != -17 /* EEXIST */) return;
+        if (made < 0 && made != -EEXIST) return;
         descriptor = (int)made;
     }
     if (descriptor < 0) return;
@@ -109,7 +107,7 @@ static void open_file(void) {
     made->pid = owner = process_id();
     made->parent = (int32_t)SYSTEM(SYS_getppid, 0, 0, 0, 0, 0, 0);
     made->audit = audit_version, made->machine = MACHINE;
-    made->monotonic = nanoseconds(1), made->wall = nanoseconds(0);
+    made->monotonic = nanoseconds(CLOCK_MONOTONIC), made->wall = nanoseconds(CLOCK_REALTIME);
     SYSTEM(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", made->program, sizeof made->program - 1, 0, 0);
     memcpy(made->magic, "cdrecord", 8);
     file = made;
@@ -134,10 +132,10 @@ static struct event *begin(enum kind kind, int decisive) {
     struct event *event = take_slot(decisive);
     memset(&event->at, 0, SLOT - sizeof event->sequence);
     event->kind = kind;
-    event->at = nanoseconds(1);
+    event->at = nanoseconds(CLOCK_MONOTONIC);
     event->pid = process_id();
     event->tid = thread_id();
-    SYSTEM(SYS_prctl, 16 /* PR_GET_NAME */, event->thread, 0, 0, 0, 0);
+    SYSTEM(SYS_prctl, PR_GET_NAME, event->thread, 0, 0, 0, 0);
     return event;
 }
 /* Answers the event's number. */

@@ -2,8 +2,6 @@
 #ifndef MODULES_H
 #define MODULES_H
 #include "file.h"
-#include <elf.h>
-#include <link.h>
 
 enum group { OTHER, CUDA, CUDART, CUDNN, CUBLAS, GROUPS };
 enum { MODULES = 1024 };
@@ -47,8 +45,8 @@ static void name_module(unsigned index) {
 /* The program headers lie behind the ELF header, which is at the load address (at 0x400000 in a program that is not PIE). */
 static void measure(struct module *module) {
     word base = module->map->l_addr;
-    ElfW(Ehdr) head;
-    ElfW(Phdr) part;
+    Elf64_Ehdr head;
+    Elf64_Phdr part;
     word at = base ? base : 0x400000, end = at + 1;
     if (read_memory(at, &head, sizeof head) && head.e_ident[0] == 0x7f && head.e_ident[1] == 'E' && head.e_phnum < 64)
         for (unsigned i = 0; i < head.e_phnum; i++)
@@ -71,10 +69,10 @@ static int module_at(word address) { /* -1: in none */
 /* A symbol's address in one loaded library, from its own tables: what dlsym would say, but without calling into the program's
  * ld.so. 0: it has none. */
 static word symbol_in(const struct link_map *map, const char *name) {
-    const ElfW(Sym) *symbols = NULL;
+    const Elf64_Sym *symbols = NULL;
     const char *names = NULL;
     const uint32_t *gnu = NULL, *sysv = NULL;
-    for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
+    for (const Elf64_Dyn *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
         word at = d->d_un.d_ptr < map->l_addr ? d->d_un.d_ptr + map->l_addr : d->d_un.d_ptr; /* glibc has relocated most */
         if (d->d_tag == DT_SYMTAB) symbols = (const void *)at;
         if (d->d_tag == DT_STRTAB) names = (const void *)at;

@@ -8,7 +8,6 @@
  * Nothing happens where something is not as expected: no folder given, no file that can be made, an unknown library: then each caller
  * gets the real address, as without us. What is written, and when, is in file.h and calls.h.
  */
-#define _GNU_SOURCE
 #include "calls.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -51,6 +50,9 @@ WIDE(ALL_W)
 #define CASES_S(name) COPIES_OF(CASE, name)
 #define CASES_P(name, stream, flags) COPIES_OF(CASE, name)
 #define CASES_W(words, name, stream, flags) COPIES_OF(CASE, name)
+#ifndef __clang__
+__attribute__((optimize("no-tree-switch-conversion"))) /* gcc would make the table after all */
+#endif
 static word wrapper(unsigned f, unsigned n) {
     switch (f * COPIES + n) {
         FOLLOWED(CASES_S)
@@ -105,7 +107,7 @@ EXPORT unsigned la_version(unsigned version) {
     return folder[0] ? version < 2 ? version : 2 : 0; /* 0: ld.so unloads us without a word */
 }
 
-EXPORT unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
+EXPORT unsigned la_objopen(struct link_map *map, long space, uintptr_t *cookie) {
     (void)space;
     enum group group = group_of(map->l_name);
     *cookie = 0;

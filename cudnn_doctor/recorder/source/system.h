@@ -7,9 +7,7 @@
  */
 #ifndef SYSTEM_H
 #define SYSTEM_H
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/syscall.h>
+#include "abi.h"
 
 typedef uintptr_t word;
 
@@ -24,7 +22,6 @@ static inline long system_call(long number, word a, word b, word c, word d, word
 }
 /* An address that no two living threads share: a thread's identity without a system call. */
 static inline word thread_pointer(void) { word self; __asm__("mov %%fs:0, %0" : "=r"(self)); return self; }
-#define MACHINE 62 /* EM_X86_64 */
 #elif defined(__aarch64__)
 static inline long system_call(long number, word a, word b, word c, word d, word e, word f) {
     register word x8 __asm__("x8") = (word)number;
@@ -38,9 +35,6 @@ static inline long system_call(long number, word a, word b, word c, word d, word
     return (long)x0;
 }
 static inline word thread_pointer(void) { word self; __asm__("mrs %0, tpidr_el0" : "=r"(self)); return self; }
-#define MACHINE 183 /* EM_AARCH64 */
-#else
-#error "the recorder knows x86-64 and aarch64"
 #endif
 
 #define SYSTEM(number, a, b, c, d, e, f) system_call(number, (word)(a), (word)(b), (word)(c), (word)(d), (word)(e), (word)(f))
