@@ -7,16 +7,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from cudnn_doctor.model.base import Absent
+from cudnn_doctor.render import Format
 from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.sample import sample
 from tests import _cli
 from tests._cli import call, complaint, run, save
 
-FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
+FORMATS = get_args(Format)
 
 
 @pytest.fixture

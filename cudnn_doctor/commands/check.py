@@ -11,7 +11,6 @@ import typer
 from cudnn_doctor.commands.console import Progress, emit, ready, remark, run, screen
 from cudnn_doctor.commands.options import (
     AllCudnn,
-    CheckFormat,
     Device,
     Env,
     ExitStyle,
@@ -32,11 +31,12 @@ from cudnn_doctor.commands.options import (
     Trials,
     engine_options,
 )
+from cudnn_doctor.render import Format
 
 
 def check(
     env: Env = None,
-    fmt: Annotated[CheckFormat, typer.Option("--format", help="Form of the report.")] = "text",
+    fmt: Annotated[Format, typer.Option("--format", help="Form of the report.")] = "text",
     output: Output = None,
     force: Force = False,
     quiet: Quiet = False,

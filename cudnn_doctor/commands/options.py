@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 Style = Literal["plain", "nagios"]
 OwnerName = Literal["node", "environment", "program"]
 SeverityName = Literal["note", "warning", "error"]
-CheckFormat = Literal["text", "json", "markdown", "junit", "sarif", "github"]
 
 
 def finite(seconds: float) -> float:

@@ -131,8 +131,7 @@ def summary(ranking: Ranking, causes: tuple[Cause, ...]) -> str:
         return "This is not about cuDNN: no error of NVIDIA's cuDNN or CUDA is in the text."
     best = causes[0]
     if ranking.verdict == "cause-found":
-        word = "The quoted line proves it." if best.confidence == "confirmed" else "This is the likely reading."
-        return f"{best.title}. {word}"
+        return f"{best.title}." + (" The quoted line proves it." if best.confidence == "confirmed" else "")
     names = ", ".join(c.cause for c in causes[:3] if c.cause != "insufficient-info")
     possible = f"Possible, best first: {names}. " if names else ""
     return f"The text does not decide. {possible}What would decide is below."

@@ -17,11 +17,12 @@ from cudnn_doctor.diagnose import advice
 from cudnn_doctor.diagnose.circumstances import circumstances
 from cudnn_doctor.diagnose.experiments import experiments
 from cudnn_doctor.diagnose.rank import Ranking
-from cudnn_doctor.knowledge.load import knowledge
+from cudnn_doctor.knowledge.load import knowledge, parse_yaml
 from cudnn_doctor.logs.observe import _STATUS_WORDS
 from cudnn_doctor.logs.patterns import Circumstance, Name, load
 from cudnn_doctor.model.explanation import Facts
 
+HERE = Path(__file__).parent
 PACKAGE = Path(explain.__file__).parents[1]
 SOURCE = "\n".join(
     path.read_text(encoding="utf-8")
@@ -142,6 +143,19 @@ def test_rules_speak_of_known_causes_and_tokens() -> None:
 def test_every_cause_can_be_found() -> None:
     """The two others are not reached by points: noise alone is no problem, and nothing decisive is no cause."""
     assert IN_A_TEXT - {r["cause"] for r in RULES} == {"harmless-noise", "insufficient-info"}
+
+
+def shown() -> set[str]:
+    """Causes that some text or recording of the tests shows."""
+    own = {ticket["want"] for ticket in parse_yaml((HERE / "own.yaml").read_bytes()).values()}
+    labels = [parse_yaml(path.read_bytes()) for path in HERE.rglob("labels.yaml")]
+    return own | {label["cause"] for table in labels for label in table.values()}
+
+
+def test_every_cause_has_a_ticket_that_shows_it() -> None:
+    """Those that only `run` can see have recordings (tests/recordings/run) instead."""
+    by_text = {name for name, cause in CAUSES.items() if cause.get("by") != "run"}
+    assert by_text - shown() - {"insufficient-info"} == set()
 
 
 def test_every_statement_counts_for_something() -> None:

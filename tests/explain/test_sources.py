@@ -209,7 +209,7 @@ def test_pipe_that_never_ends_is_read_until_the_time_limit(tmp_path: Path) -> No
     took = time.monotonic() - start
     stop.set()
     writer.join()
-    assert took < 3
+    assert took < 20
     assert told["causes"][0]["cause"] == "prior-cuda-fault"
     assert told["notes"][0] == f"{fifo}: reading stopped at the time limit; what had come until then is explained"
 

@@ -15,7 +15,7 @@ from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Examination, Report
 from cudnn_doctor.recordings import load
 from cudnn_doctor.redact.redactor import Identity, redact
-from cudnn_doctor.render import FORMATS, render
+from cudnn_doctor.render import FORMATS, Format, Short, render
 from cudnn_doctor.render.markdown import LIMIT
 from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.schemas import path_of
@@ -23,8 +23,6 @@ from tests.render.test_documents import JUNIT, SARIF
 from tests.render.test_every_format import exit_code_of
 from tests.render.test_html import ALLOWED, Page
 
-if TYPE_CHECKING:
-    from cudnn_doctor.render import Format
 
 TODAY = date(2026, 11, 30)
 RECORDINGS = sorted((Path(__file__).parent.parent / "recordings").glob("*.json"))
@@ -39,7 +37,7 @@ def reports() -> dict[Path, Report]:
 
 @names
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_every_form(fmt: Format, path: Path, reports: dict[Path, Report]) -> None:
+def test_every_form(fmt: Format | Short, path: Path, reports: dict[Path, Report]) -> None:
     report = reports[path]
     text = render(report, fmt)
     if fmt == "quiet":
