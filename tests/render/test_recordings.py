@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -22,7 +21,6 @@ from cudnn_doctor.schemas import path_of
 from tests.render.test_documents import JUNIT, SARIF
 from tests.render.test_every_format import exit_code_of
 from tests.render.test_html import ALLOWED, Page
-
 
 TODAY = date(2026, 11, 30)
 RECORDINGS = sorted((Path(__file__).parent.parent / "recordings").glob("*.json"))
