@@ -11,6 +11,7 @@ from cudnn_doctor.commands.check import check
 from cudnn_doctor.commands.console import keep_standard_streams, run
 from cudnn_doctor.commands.engines import engines
 from cudnn_doctor.commands.explain import explain
+from cudnn_doctor.commands.inspect import inspect
 from cudnn_doctor.commands.matrix import matrix
 from cudnn_doctor.commands.merge import merge
 from cudnn_doctor.commands.recipe import recipe
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (check, explain, reproduce, engines, report, snapshot, matrix, recipe, merge):
+for command in (check, explain, inspect, reproduce, engines, report, snapshot, matrix, recipe, merge):
     app.command()(command)
 # Everything from the program's name on is the program's.
 app.command(name="run", context_settings={"allow_interspersed_args": False})(run_command)

@@ -56,8 +56,6 @@ def run_program(command: Sequence[str], wanted: Wanted, closed: frozenset[int]) 
     try:
         ended = program.wait(session.tick)
         session.tell(command, ended, added, lacks)
-    except KeyboardInterrupt:  # while we were telling
-        pass
     finally:
         _remove(folder)
     return end_like(ended)

@@ -114,6 +114,7 @@ def _follow(nvml: Any, say: Any, control: int) -> None:
         except nvml.NVMLError as error:  # WSL, vGPU, a driver without
             say({"lack": f"Xid events of GPU {i}: {error}"})
     due, last = 0.0, None
+    work = [_Work(nvml, handle) for handle in handles]
     while True:
         over = bool(select.select([control], [], [], 0)[0])
         try:
@@ -128,7 +129,7 @@ def _follow(nvml: Any, say: Any, control: int) -> None:
             return
         if time.monotonic() >= due:
             due = time.monotonic() + PERIOD
-            sample = [_sample(nvml, handle) for handle in handles]
+            sample = [_sample(nvml, handle, w) for handle, w in zip(handles, work, strict=True)]
             if sample != last:
                 say({"sample": sample})
                 last = sample
@@ -143,14 +144,37 @@ def _about(nvml: Any, handle: Any) -> list[Any]:
     return [name.decode() if isinstance(name, bytes) else name, int(nvml.nvmlDeviceGetMemoryInfo(handle).total)]
 
 
-def _sample(nvml: Any, handle: Any) -> list[Any]:
-    """Memory in use, busy percent (-1: not told), and of each compute process its PID and memory."""
+class _Work:
+    """How busy each process has kept a GPU since it was last asked."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml, self._handle = nvml, handle
+        self._until = 0  # microseconds, by the driver's clock
+
+    def ask(self) -> dict[int, int] | None:
+        """Percent by PID; None where the driver does not tell."""
+        try:
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(self._handle, self._until)
+        except self._nvml.NVMLError_NotFound:  # nobody worked
+            return {}
+        except self._nvml.NVMLError:  # MIG, vGPU
+            return None
+        self._until = max([self._until, *(int(s.timeStamp) for s in samples)])
+        return {int(s.pid): int(s.smUtil) for s in samples if s.pid}
+
+
+def _sample(nvml: Any, handle: Any, work: _Work) -> list[Any]:
+    """Memory in use, busy percent (-1: not told), and of each compute process its PID, memory, and busy percent."""
     try:
         busy = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
     except nvml.NVMLError:  # MIG
         busy = -1
     try:
-        users = [[int(p.pid), int(p.usedGpuMemory or 0)] for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+        busy_by = work.ask()
+        users = [
+            [int(p.pid), int(p.usedGpuMemory or 0), busy if busy_by is None else busy_by.get(int(p.pid), 0)]
+            for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        ]
     except nvml.NVMLError:
         users = []
     return [int(nvml.nvmlDeviceGetMemoryInfo(handle).used), busy, users]

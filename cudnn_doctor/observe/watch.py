@@ -103,10 +103,10 @@ class Watch:
         return all(busy <= 0 for _, busy, _ in samples[-1]) if samples else None
 
     def _gpu_busy(self) -> bool:
-        """Whether a GPU works for the program: one that others use says nothing, unless the program is on it too."""
+        """Whether a GPU works for the program; where the driver does not tell whose work it is, for anybody."""
         samples = [line["sample"] for line in self._gpu.lines if "sample" in line]
         return bool(samples) and any(
-            busy > 0 and any(self.tree.holds(pid) for pid, _ in users) for _, busy, users in samples[-1]
+            busy > 0 and self.tree.holds(pid) for _, _, users in samples[-1] for pid, _, busy in users
         )
 
     # -- the end
@@ -207,7 +207,7 @@ def _users(lines: list[dict[str, Any]], tree: Tree) -> list[GpuUser]:
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for line in lines:
         for gpu, (_, _, users) in enumerate(line.get("sample", ())):
-            for pid, used in users:
+            for pid, used, _ in users:
                 peak, _ = found.get((gpu, pid), (0, 0))
                 found[gpu, pid] = max(peak, used), used
     users_found = []

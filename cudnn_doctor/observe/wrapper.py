@@ -101,7 +101,8 @@ class Program:
             return _posix_spawn("/bin/sh", ["sh", *command], environ, actions, self._mask)
 
     def wait(self, tick: Callable[[float], float] | None = None) -> Ended:
-        """Waits for the process to end and for what it wrote to be delivered.
+        """Waits for the process to end and for what it wrote to be delivered. Signals stay blocked afterwards: one to
+        the whole group may reach the program first, and this process when it has only its exit status left to give.
 
         Args:
             tick: called now and then with the seconds since the start; answers after how many it wants to be called
@@ -120,7 +121,6 @@ class Program:
             if ended is not None:
                 self._deliver()
                 self._echo.end()
-                signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
                 return ended
 
     # -- signals

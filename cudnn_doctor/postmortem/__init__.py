@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from cudnn_doctor.logs.patterns import Condition, KnownCause
+from cudnn_doctor.diagnose.conditions import fits
+from cudnn_doctor.diagnose.values import filled
+from cudnn_doctor.logs.patterns import KnownCause
 from cudnn_doctor.model.explanation import Cause, Confidence, Explanation, Facts, Fix, Verdict
 from cudnn_doctor.model.run_recording import RunRecording
 from cudnn_doctor.postmortem import deaths, gpu
@@ -16,6 +18,7 @@ from cudnn_doctor.postmortem.python_error import python_error
 
 FOUND, MARGIN, CONFIRMED = 5, 2, SEEN - 1  # points, as in explain's ranking, on this scale
 _OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+_FRAMEWORKS = (("libtorch", "pytorch"), ("tensorflow", "tensorflow"), ("xla_cuda_plugin", "jax"))
 _MOST = 6
 _EVIDENCE = 4
 
@@ -38,7 +41,8 @@ def conclude(run: RunRecording, told: Explanation | None, causes: Mapping[str, K
     rival = next((f.points for f in ranked[1:] if f.cause not in kin), 0)
     found = best.points >= FOUND and best.points - rival >= MARGIN
     sure: Confidence = ("confirmed" if best.points >= CONFIRMED else "likely") if found else "possible"
-    shown = tuple(_cause(f, causes[f.cause], sure if f is best else "possible") for f in ranked[:_MOST])
+    facts = _stated(run, told)
+    shown = tuple(_cause(f, causes[f.cause], sure if f is best else "possible", facts) for f in ranked[:_MOST])
     if not found:
         names = ", ".join(f.cause for f in ranked[:3])
         summary = f"{_nothing(run)} Possible, best first: {names}."
@@ -94,8 +98,23 @@ def _ranked(found: Sequence[Finding]) -> list[Finding]:
     return sorted(merged, key=lambda f: -f.points)
 
 
-def _cause(finding: Finding, known: KnownCause, sure: Confidence) -> Cause:
-    fixes = [f for f in known.fixes if f.condition == Condition()] or known.fixes
+def _stated(run: RunRecording, told: Explanation | None) -> dict[str, str]:
+    """Facts that choose a fix: what the output states, and the framework that the program had loaded."""
+    facts = {k: v for k, v in msgspec.structs.asdict(told.facts).items() if v} if told is not None else {}
+    paths = " ".join(path for p in run.processes for path in p.libraries)
+    loaded = next((name for word, name in _FRAMEWORKS if word in paths), None)
+    return {"framework": loaded, **facts} if loaded else facts
+
+
+def _fixes(known: KnownCause, facts: dict[str, str]) -> tuple[Fix, ...]:
+    """As explain chooses them, those for the framework at hand first; `run` is on Linux."""
+    fitting = [f for f in known.fixes if fits(f.condition, facts, {"os:linux": []})]
+    fitting.sort(key=lambda f: not f.condition.framework)
+    steps = (filled(Fix(text=f.text, command=f.command, verify=f.verify), {}) for f in fitting)
+    return tuple(step for step in steps if step is not None)[:3]
+
+
+def _cause(finding: Finding, known: KnownCause, sure: Confidence, facts: dict[str, str]) -> Cause:
     return Cause(
         cause=finding.cause,
         title=known.title,
@@ -103,7 +122,7 @@ def _cause(finding: Finding, known: KnownCause, sure: Confidence) -> Cause:
         role=finding.role or known.role,
         points=finding.points,
         evidence=finding.evidence,
-        fixes=tuple(Fix(text=f.text, command=f.command, verify=f.verify) for f in fixes[:3]),
+        fixes=_fixes(known, facts),
         avoid=known.avoid,
     )
 

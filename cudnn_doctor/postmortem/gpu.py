@@ -21,6 +21,7 @@ _TEARDOWN = {4, 401}  # CUDA is being unloaded: libraries end things in any orde
 _MPS = {805, 806, 807, 808, 809}
 _MPS_TERMINATED = 810
 _SHORT = 30.0  # seconds between the end of a context and the failure that it explains
+_MUCH = 0.1  # part of a card's memory that is worth a word
 _OURS = 0.8  # part of a card's memory that one program holds where it has taken "nearly all"
 _SMALL = 1 << 30
 
@@ -49,8 +50,8 @@ def device_fault(line: Timeline, run: RunRecording) -> Finding | None:
     cause = {ASSERT: "device-assert-bad-index", TIMEOUT: "launch-timeout-watchdog"}.get(
         fault.status, "prior-cuda-fault"
     )
-    if fault.status == _MPS_TERMINATED or (fault.status in _FAULTS and _under_mps(run) and not run.xids):
-        cause = "mps-peer-fault" if fault.status == _MPS_TERMINATED else cause
+    if fault.status == _MPS_TERMINATED or _under_mps(run):
+        cause = "mps-client-fault"
     evidence = [line.shown(fault, "the first report of the fault; the kernel ran before")]
     evidence += [event(f"Xid {x.code} on GPU {x.gpu} at {x.at:.2f} s", "the kernel driver reports it", source="NVML")
                  for x in run.xids[:1]]  # fmt: skip
@@ -61,7 +62,8 @@ def device_fault(line: Timeline, run: RunRecording) -> Finding | None:
 
 
 def _under_mps(run: RunRecording) -> bool:
-    return any(name.startswith("CUDA_MPS") for name in run.environment)
+    """Whether an MPS server has the GPU, which every client's fault ends for all: NVML names it among its users."""
+    return any(user.name.startswith("nvidia-cuda-mps") and not user.ours for user in run.gpu_users)
 
 
 def _explained_before(line: Timeline, fault: ev.Event) -> bool:
@@ -109,7 +111,7 @@ def ended_under_use(line: Timeline, _run: RunRecording) -> Finding | None:
         return Finding(
             cause="stream-or-handle-destroyed",
             points=PROVED - 2,
-            evidence=(line.shown(ender, "it ended it"), line.shown(use, "it used it afterwards")),
+            evidence=(line.shown(ender, "it ended it"), *_used(line, use, "it afterwards")),
             role="primary",
         )
     return None
@@ -122,15 +124,17 @@ def _context_of(line: Timeline, ender: ev.AnyEvent) -> ev.ContextEnded | None:
 
 
 def _reset(line: Timeline, end: ev.ContextEnded, use: ev.AnyEvent) -> Finding:
-    return Finding(
-        cause="context-reset",
-        points=PROVED - 1,
-        evidence=(
-            line.shown(end, "it ended the context under its users"),
-            line.shown(use, "it still used what had been in it"),
-        ),
-        role="consequence",
-    )
+    shown = [line.shown(end, "it ended the context under its users"), *_used(line, use, "what had been in it")]
+    return Finding(cause="context-reset", points=PROVED - 1, evidence=tuple(shown), role="consequence")
+
+
+def _used(line: Timeline, use: ev.AnyEvent, what: str) -> list[Evidence]:
+    """The use of something that had ended; where the library took it, also the first call that failed from then on."""
+    shown = [line.shown(use, f"it still used {what}")]
+    failed = next((f for f in line.failures() if f.seq > use.seq), None)
+    if not getattr(use, "status", None) and failed:
+        shown.append(line.shown(failed, "the first call that failed after it"))
+    return shown
 
 
 def context_lost(line: Timeline, run: RunRecording) -> Finding | None:
@@ -179,12 +183,15 @@ def memory(line: Timeline, run: RunRecording) -> Finding | None:
         return None
     total, free = failed.memory_total, failed.memory_free or 0
     mine = max((u.peak for u in run.gpu_users if u.ours), default=0)
-    others = [u for u in run.gpu_users if not u.ours and u.peak > 0.1 * total] if mine else []
+    before = max((g.used_before for g in run.gpus), default=0)  # before the program had a context
+    others = (
+        [u for u in run.gpu_users if not u.ours and u.peak > _MUCH * total] if mine or before > _MUCH * total else []
+    )
     shown = line.shown(failed, "the allocation that failed")
     if failed.requested is not None and failed.requested > total:
         return Finding(cause="vram-exhausted", points=SEEN + 6, evidence=(shown,))
-    used_by_others = total - free - mine if mine else 0
-    if others or used_by_others > max(mine, 0.3 * total):
+    used_by_others = max(total - free - mine, 0) if mine else before
+    if others or used_by_others > max(mine, 3 * _MUCH * total):
         who = [event(f"Process {u.pid} ({u.name or 'name not readable'}) holds {size(u.peak)} of GPU {u.gpu}",
                      "not one of the program's", source="NVML") for u in others[:2]]  # fmt: skip
         who = who or [event(f"Processes that are not seen here hold {size(int(used_by_others))}", source="NVML")]
@@ -220,13 +227,26 @@ def cudnn_call(line: Timeline, _run: RunRecording) -> Finding | None:
     if not isinstance(first, ev.CallFailed) or first.library != "cudnn":
         return None
     status = cudnn_status(major_of(first.path), first.status)
-    if status is None or len(status.causes) != 1:
+    if status is None or not 0 < len(status.causes) <= 2:
         return None
-    return Finding(cause=status.causes[0], points=LIKELY, evidence=(line.shown(first, status.meaning),))
+    return Finding(
+        cause=status.causes[0], points=LIKELY - len(status.causes), evidence=(line.shown(first, status.meaning),)
+    )
+
+
+def shared_handle(line: Timeline, run: RunRecording) -> Finding | None:
+    """Two threads were inside calls with one handle, and cuDNN failed or the program crashed."""
+    shared = next((e for e in line.of(ev.HandleShared) if e.at_once), None)
+    failed = next((f for f in line.failures() if f.library == shared.library), None) if shared else None
+    if shared is None or not (failed or run.ending.signal in ("SIGSEGV", "SIGABRT", "SIGBUS")):
+        return None
+    shown = [line.shown(shared, "a handle is for one thread at a time")]
+    shown += [line.shown(failed, "the failure")] if failed else []
+    return Finding(cause="handle-shared-by-threads", points=LIKELY + 3, evidence=tuple(shown))
 
 
 # Every rule is asked with the run, whether it looks at it or not.
-RULES = (device_fault, fork, ended_under_use, context_lost, foreign_context, memory, mps, cudnn_call)
+RULES = (device_fault, fork, ended_under_use, context_lost, foreign_context, memory, mps, shared_handle, cudnn_call)
 
 
 def notes(run: RunRecording) -> list[Evidence]:

@@ -64,23 +64,30 @@ class Timeline:
 
     def shown(self, e: ev.Event, because: str = "") -> Evidence:
         """An event in words: when, what, in which thread, at which line of the program."""
-        text = f"{self.seconds(e):.3f} s: {words(e)} ({_thread(e)})"
+        text = f"{self.seconds(e):.3f} s: {words(e)}{self._where(e)}"
         place = place_of(e)
         return event(f"{text} at {place}" if place else text, because, source=SOURCE)
 
+    def _where(self, e: ev.Event) -> str:
+        """The process and thread, unless it is the first one of the program image."""
+        process = f", process {e.origin.pid}" if e.origin.pid != self.process.pid else ""
+        return process + (f", thread {e.origin.tid} {e.origin.thread}".rstrip() if e.origin.tid != e.origin.pid else "")
+
 
 def place_of(e: ev.Event) -> str:
-    """The program's own Python line: the innermost that lies in no installed package, else the innermost."""
+    """The program's own Python lines, the innermost two that lie in no installed package; else the innermost at all."""
     frames = e.origin.python
     own = [f for f in frames if not re.search(r"/(?:site|dist)-packages/|/lib/python3|^<frozen ", f.file)]
     if not frames:
         return ""
-    frame = (own or frames)[0]
-    return f"{frame.file}:{frame.line} in {frame.function}"
+    shown = own[:1] or list(frames[:1])
+    shown += [f for f in own[1:] if f.file != shown[0].file][:1] or own[1:2]  # who called a helper's file
+    return " < ".join(f"{_short(f.file)}:{f.line} in {f.function}" for f in shown)
 
 
-def _thread(e: ev.Event) -> str:
-    return f"process {e.origin.pid}, thread {e.origin.tid} {e.origin.thread}".rstrip()
+def _short(path: str) -> str:
+    """The file and its folder: enough to find it, and two of them fit a line."""
+    return "/".join(path.split("/")[-2:])
 
 
 def words(e: ev.Event) -> str:
@@ -91,7 +98,7 @@ def words(e: ev.Event) -> str:
             return f"{e.function} made a {kind} {_address(e.context)} on {_device(e)}"
         case ev.ContextEnded():
             lost = [f"{n} {name}" for n, name in ((e.streams, "streams"), (e.handles, "handles")) if n]
-            with_it = f", and with it {' and '.join(lost)}" if lost else ""
+            with_it = f" with {' and '.join(lost)}" if lost else ""
             return f"{e.function} ended context {_address(e.context)} on {_device(e)}{with_it}"
         case ev.StreamCreated():
             return f"{e.function} made stream {_address(e.stream)} in context {_address(e.context)}"

@@ -11,6 +11,7 @@ from cudnn_doctor.render.clean import disarmed, encodable, one_line, wrap
 LINES = 15
 MARK = "cudnn-doctor: "
 _PROVING = 3  # events that are shown
+_LONG = 3  # lines of an event
 
 
 def verdict_text(run: RunRecording, explanation: Explanation, *, width: int = 100, encoding: str = "utf-8") -> str:
@@ -58,8 +59,11 @@ def _evidence(cause: Cause, width: int) -> Iterator[str]:
     for evidence in cause.evidence[:_PROVING]:
         where = f", line {evidence.line}" if evidence.line else ""
         because = f" ({evidence.because})" if evidence.because else ""
-        lines = list(_block(f"{evidence.text}{because}", width, f"  {evidence.file}{where}: "))
-        yield from lines[:3]
+        first = f"  {evidence.file}{where}: "
+        lines = list(_block(f"{evidence.text}{because}", width, first))
+        if len(lines) > _LONG:
+            lines = list(_block(evidence.text, width, first))
+        yield from lines if len(lines) <= _LONG else [*lines[: _LONG - 1], f"{lines[_LONG - 1][: width - 4]} ..."]
 
 
 def _fixes(cause: Cause, width: int) -> Iterator[str]:
