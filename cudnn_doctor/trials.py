@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 PATHS = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # variables that decide which file a program loads
 LIMITS = {"address_space": "AS", "open_files": "NOFILE", "stack": "STACK"}
-MOST = 6  # trials: making a context takes 0.1 s and the driver makes one at a time
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+MOST = 4  # trials: making a context takes 0.1 s and the driver makes one at a time
 ENOUGH = 0.3  # seconds: below that no child gets as far as a convolution
 
 
@@ -63,7 +64,11 @@ def tried(
     from cudnn_doctor.live.parent import run_jobs
 
     left = until - monotonic()
-    plans = [_plan(c, examined, options, environ, left) for c in changes]
+    sets: list[tuple[Change, ...]] = [(c,) for c in changes]
+    together = tuple({c.name: c for c in reversed(changes) if c.kind in ("variable", "limit")}.values())
+    if len(together) > 1:  # two faults at once: each change alone mends a part
+        sets.append(together)
+    plans = [_plan(s, examined, options, environ, left) for s in sets]
     outcomes: Iterable[JobOutcome] = ()
     if left > ENOUGH:
         outcomes = run_jobs([j for p in plans for j in p.jobs], deadline=left, linger=True)
@@ -71,7 +76,7 @@ def tried(
     return tuple(
         _trial(p, [next(said) for _ in p.jobs], report, options, today)
         if left > ENOUGH and not p.refused
-        else Trial(change=p.change, works=None, outcome=p.refused or "no time was left")
+        else Trial(change=p.change, also=p.also, works=None, outcome=p.refused or "no time was left")
         for p in plans
     )
 
@@ -80,6 +85,7 @@ class _Plan(Base, frozen=True, kw_only=True):
     """What a trial runs, and the facts that hold where its change was made."""
 
     change: Change
+    also: tuple[Change, ...]
     snapshot: Snapshot
     checks: tuple[Job, ...] = ()
     paths: tuple[str, ...] = ()  # of the libcudnn of each check
@@ -92,19 +98,20 @@ class _Plan(Base, frozen=True, kw_only=True):
 
 
 def _plan(
-    change: Change, examined: Examination, options: Options, environ: Mapping[str, str], deadline: float
+    changes: Sequence[Change], examined: Examination, options: Options, environ: Mapping[str, str], deadline: float
 ) -> _Plan:
     from cudnn_doctor.live.checks import check_jobs
     from cudnn_doctor.live.choose import choose_copies, devices_to_check
     from cudnn_doctor.live.questions import version_jobs
     from cudnn_doctor.probe import Libraries, read_libraries
 
-    if change.kind == "limit" and not _may_raise(change):
+    change, *also = changes
+    if any(c.kind == "limit" and not _may_raise(c) for c in changes):
         only_root = "the hard limit stands below it, and this process may not raise that"
-        return _Plan(change=change, snapshot=examined.snapshot, refused=only_root)
-    changed = _environment(change, environ)
+        return _Plan(change=change, also=tuple(also), snapshot=examined.snapshot, refused=only_root)
+    changed = _environment(changes, environ)
     before = examined.snapshot
-    moved = change.name in PATHS
+    moved = any(c.name in PATHS for c in changes)
     libraries = (
         read_libraries(before.patient, changed)
         if moved
@@ -112,37 +119,45 @@ def _plan(
             frameworks=before.frameworks, cudnn=before.cudnn, resolutions=before.resolutions, cuda=before.cuda
         )
     )
-    devices = devices_to_check(changed, options.devices if change.name != "CUDA_VISIBLE_DEVICES" else ())
+    devices = devices_to_check(changed, options.devices if all(c.name != VISIBLE for c in changes) else ())
     copies = choose_copies(libraries, everything=options.all_cudnn)
     if change.kind == "copy":
         copies = ((change.value or "", next((p for path, p in copies if path == change.value), ())),)
     ask = [c.real_path for c in libraries.cudnn if moved or c.asked != known("ok", "child process")]
-    checks = [_with(j, change) for j in check_jobs(devices, copies, changed, deadline)]
-    versions = [_with(j, change) for j in version_jobs(ask, deadline)]
+    checks = [_with(j, changes) for j in check_jobs(devices, copies, changed, deadline)]
+    versions = [_with(j, changes) for j in version_jobs(ask, deadline)]
     return _Plan(
         change=change,
-        snapshot=_snapshot(before, libraries, changed, change),
+        also=tuple(also),
+        snapshot=_snapshot(before, libraries, changed, changes),
         checks=tuple(checks),
         paths=tuple(path for path, _ in copies for _ in devices),
         versions=tuple(versions),
     )
 
 
-def _environment(change: Change, environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {n: v for n, v in environ.items() if change.kind != "variable" or n != change.name}
-    if change.kind == "variable" and change.value is not None:
-        kept[change.name] = change.value
-    return kept
+def _environment(changes: Sequence[Change], environ: Mapping[str, str]) -> dict[str, str]:
+    wanted = {c.name: c.value for c in changes if c.kind == "variable"}
+    kept = {n: v for n, v in environ.items() if n not in wanted}
+    return {**kept, **{n: v for n, v in wanted.items() if v is not None}}
 
 
-def _with(job: Job, change: Change) -> Job:
+def _with(job: Job, changes: Sequence[Change]) -> Job:
+    for change in changes:
+        job = _with_one(job, change)
+    return job
+
+
+def _with_one(job: Job, change: Change) -> Job:
     """The job under the change; CUDA_VISIBLE_DEVICES of a child that sees one device of several is its own."""
     if change.kind == "limit":
-        return replace(job, limits={LIMITS[change.name]: -1 if change.value is None else int(change.value)})
+        return replace(
+            job, limits={**job.limits, LIMITS[change.name]: -1 if change.value is None else int(change.value)}
+        )
     if change.kind != "variable":
         return job
     if change.value is None:
-        return replace(job, unset_env=() if change.name in job.set_env else (change.name,))
+        return job if change.name in job.set_env else replace(job, unset_env=(*job.unset_env, change.name))
     return replace(job, set_env={change.name: change.value, **job.set_env})
 
 
@@ -163,14 +178,16 @@ def _may_raise(change: Change) -> bool:
     return True
 
 
-def _snapshot(before: Snapshot, libraries: Libraries, environ: Mapping[str, str], change: Change) -> Snapshot:
+def _snapshot(
+    before: Snapshot, libraries: Libraries, environ: Mapping[str, str], changes: Sequence[Change]
+) -> Snapshot:
     from cudnn_doctor.probe.driver import with_libcuda
     from cudnn_doctor.probe.environment import allowed_variables
 
     host = replace(before.host, environment=allowed_variables(environ))
-    if change.kind == "limit":
-        host = replace(host, limits=_limits(host.limits, change))
-    driver = with_libcuda(before.driver, environ) if change.name in PATHS else before.driver
+    for change in changes:
+        host = replace(host, limits=_limits(host.limits, change)) if change.kind == "limit" else host
+    driver = with_libcuda(before.driver, environ) if any(c.name in PATHS for c in changes) else before.driver
     return replace(
         before,
         host=host,
@@ -210,7 +227,7 @@ def _trial(
         cudnn=with_answers(plan.snapshot.cudnn, answers(outcomes[len(plan.checks) :])),
     )
     after = judge(Examination(snapshot=snapshot, scenarios=results), options, today)
-    cleared = gone(report.findings, after.findings)
+    cleared = gone(report, after)
     trouble = [f for f in after.findings if _stops(f)]
     works = not trouble and bool(cleared) if plan.change.kind != "copy" else bool(results) and not trouble
     took = max((r.ms for r in results), default=0.0)
@@ -222,7 +239,7 @@ def _trial(
         outcome = "the same calls work" if report.scenarios else "the live check works"
     else:
         outcome = f"{len(cleared)} {'finding is' if len(cleared) == 1 else 'findings are'} gone"
-    return Trial(change=plan.change, works=works, outcome=outcome, cleared=cleared, ms=took)
+    return Trial(change=plan.change, also=plan.also, works=works, outcome=outcome, cleared=cleared, ms=took)
 
 
 def _stops(finding: Finding) -> bool:
@@ -231,9 +248,8 @@ def _stops(finding: Finding) -> bool:
     return calls and finding.status == "problem" and finding.severity == "error"
 
 
-def gone(before: Iterable[Finding], after: Iterable[Finding]) -> tuple[str, ...]:
+def gone(before: Report, after: Report) -> tuple[str, ...]:
     """The problems that are no longer there. One that only moved to another subject is not gone."""
-    was = {key(f): f.code for f in before if f.status == "problem"}
-    now = {key(f): f.code for f in after if f.status == "problem"}
+    was, now = ({key(f, r.scenarios): f.code for f in r.findings if f.status == "problem"} for r in (before, after))
     moved = {code for name, code in now.items() if name not in was}
     return tuple(name for name, code in was.items() if name not in now and code not in moved)

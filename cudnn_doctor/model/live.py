@@ -40,13 +40,14 @@ class Change(Base, frozen=True, kw_only=True):
 
 
 class Trial(Base, frozen=True, kw_only=True):
-    """The live check once more with one thing changed."""
+    """The live check once more with one thing changed, or several that each mend a part."""
 
     change: Change
     works: bool | None  # every live check went well; None where it was not tried
     outcome: str  # how it went, or why it was not tried
     cleared: tuple[str, ...] = ()  # findings that are gone then: code, a space, subject
     ms: float = 0.0
+    also: tuple[Change, ...] = ()  # changed together with it
 
 
 class ScenarioResult(Base, frozen=True, kw_only=True):

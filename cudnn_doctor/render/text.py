@@ -13,6 +13,7 @@ from cudnn_doctor.render.clean import cells, encodable, one_line, pad, visible, 
 from cudnn_doctor.render.lines import Line, Span, Style, finish
 
 SHOWN = 4  # consequences of a cause
+LONGEST = 300  # characters of one piece of evidence
 MIN_WIDTH, NARROW, MAX_WIDTH = 40, 64, 200
 SIGNS: dict[summary.State, tuple[str, str]] = {
     "ok": ("[✓]", "[ok]"),
@@ -99,14 +100,15 @@ class Layout:
                 yield from self.block(one_line(text), first=start, style=style)
 
     def _with_consequences(self, cause: summary.Cause, *, verbose: bool) -> Iterator[Line]:
-        yield from self._finding(cause.finding, cause.heading)
+        yield from self._finding(cause.finding, cause.heading, verbose=verbose)
         if not cause.consequences:
             return
         count = len(cause.consequences)
         if verbose:
             for finding in cause.consequences:
                 yield ()
-                yield from self._finding(finding, f"{heading(finding)} (a consequence of {cause.finding.code})")
+                title = f"{heading(finding)} (a consequence of {cause.finding.code})"
+                yield from self._finding(finding, title, verbose=True)
             return
         indent = cells(self.sign("error")[1]) + 1
         lines = [one_line(heading(f)) for f in cause.consequences[:SHOWN]]
@@ -114,7 +116,7 @@ class Layout:
         for label, line in zip(("so:     ", *["        "] * SHOWN), lines, strict=False):
             yield from self.block(line, indent=indent, first=(("dim", label),), style="dim")
 
-    def _finding(self, finding: Finding, title: str = "") -> Iterator[Line]:
+    def _finding(self, finding: Finding, title: str = "", *, verbose: bool = False) -> Iterator[Line]:
         state = summary.state_of(finding)
         sign = self.sign(state)
         indent = cells(sign[1]) + 1
@@ -122,7 +124,10 @@ class Layout:
         if finding.detail and finding.title:
             yield from self.block(finding.detail, indent=indent)
         for evidence in finding.evidence:
-            yield from self.block(summary.evidence_text(evidence), indent=indent, first=(("dim", "seen:   "),))
+            seen = summary.evidence_text(evidence)
+            if len(seen) > LONGEST and not verbose:
+                seen = f"{seen[:LONGEST]} ... (-v shows all)"
+            yield from self.block(seen, indent=indent, first=(("dim", "seen:   "),))
         for fix in finding.fixes:
             yield from self._fix(fix, indent)
         if state == "crashed":

@@ -13,11 +13,11 @@ from functools import cache
 from msgspec.structs import replace
 
 from cudnn_doctor.model.base import value_or
-from cudnn_doctor.model.live import Change, Trial
+from cudnn_doctor.model.live import Change, ScenarioResult, Trial
 from cudnn_doctor.model.report import Finding, Fix, Owner, Proof
 from cudnn_doctor.model.verdict import RANK
 from cudnn_doctor.rules.base import Case, Rule
-from cudnn_doctor.rules.facts import copy_at
+from cudnn_doctor.rules.facts import copy_at, own_searches
 
 PATH_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 SHARED_BY_ALL = ("process", "driver")  # every live check rests on them: sharing one proves little
@@ -26,7 +26,7 @@ SHARED_BY_ALL = ("process", "driver")  # every live check rests on them: sharing
 def linked(case: Case, findings: Sequence[Finding], rules: Sequence[Rule]) -> tuple[Finding, ...]:
     """The findings with what they follow from, the fixes with what their trials proved, and each cause as severe as the
     worst that follows from it."""
-    tree = _Tree(case, [_with_proofs(f, case.trials) for f in findings], rules)
+    tree = _Tree(case, [_with_proofs(case, f) for f in findings], rules)
     tree.by_what_they_share()
     tree.by_trials()
     return tuple(tree.result())
@@ -67,8 +67,8 @@ class _Tree:
 
     def by_trials(self) -> None:
         """What is gone with one change is of one cause: the finding that says to make it."""
-        for trial in sorted(self.case.trials, key=lambda t: -len(t.cleared)):
-            gone = [i for i in self.problems if key(self.findings[i]) in trial.cleared]
+        for trial in sorted((t for t in self.case.trials if not t.also), key=lambda t: -len(t.cleared)):
+            gone = [i for i in self.problems if key(self.findings[i], self.case.scenarios) in trial.cleared]
             owners = [i for i in self.problems if any(f.change == trial.change for f in self.findings[i].fixes)]
             if not trial.cleared or not owners or trial.change.kind == "copy":
                 continue
@@ -208,23 +208,34 @@ def _of_file(case: Case, path: str) -> Iterator[str]:
     yield f"folder {copy.directory if copy else path.rpartition('/')[0]}"
     if copy:
         yield f"copy {copy.real_path}"
+        for _, search in own_searches(case, copy):  # its parts may lie in another's folder
+            part = value_or(search.real_path, "")
+            if search.wanted.startswith("libcudnn_") and part:
+                yield f"folder {part.rpartition('/')[0]}"
         yield from (f"variable {name}" for name in PATH_VARIABLES if name in copy.found_by[:1])
 
 
 # ---------------------------------------------------------------- what trials proved
 
 
-def key(finding: Finding) -> str:
-    """Code and subject: what a finding is called in a trial."""
-    return f"{finding.code} {finding.subject}"
+def key(finding: Finding, scenarios: Sequence[ScenarioResult]) -> str:
+    """What a finding is called in a trial: code and subject, and of a live check the file that it opened."""
+    places = [e.pointer.split("/")[2] for e in finding.evidence if e.pointer.startswith("/scenarios/")]
+    file = f" {scenarios[int(places[0])].cudnn}" if places else ""
+    return f"{finding.code} {finding.subject}{file}"
 
 
-def _with_proofs(finding: Finding, trials: Sequence[Trial]) -> Finding:
+def _with_proofs(case: Case, finding: Finding) -> Finding:
     """Each fix with its proof; proved ones first, the one that clears most before the others, useless ones last."""
     if finding.status != "problem":
         return finding
-    tried = {_named(t.change): t for t in trials}
-    fixes = [_with_proof(f, tried.get(_named(f.change)) if f.change else None, key(finding)) for f in finding.fixes]
+    tried = {_named(t.change): t for t in case.trials if not t.also}
+    together = [t for t in case.trials if t.also and t.works]
+    name = key(finding, case.scenarios)
+    fixes = [
+        _with_others(_with_proof(f, tried.get(_named(f.change)) if f.change else None, name), together)
+        for f in finding.fixes
+    ]
     order = {"proved": 0, "partly": 1, "not-tried": 2, "no-effect": 3}
 
     def rank(fix: Fix) -> tuple[int, int]:
@@ -251,6 +262,19 @@ def _with_proof(fix: Fix, trial: Trial | None, name: str) -> Fix:
     return replace(fix, proof=Proof(outcome="no-effect", text=f"tried: does not help: {trial.outcome}"))
 
 
+def _with_others(fix: Fix, together: Sequence[Trial]) -> Fix:
+    """A fix that mends a part, with what mended the rest."""
+    if fix.change is None or fix.proof is None or fix.proof.outcome != "partly":
+        return fix
+    for trial in together:
+        changes = (trial.change, *trial.also)
+        if fix.change in changes:
+            others = " and ".join(told(c) for c in changes if c != fix.change)
+            text = f"{fix.proof.text}; proved together with {others}: {trial.outcome} ({trial.ms / 1000:.1f} s)"
+            return replace(fix, proof=replace(fix.proof, text=text))
+    return fix
+
+
 def told(change: Change) -> str:
     """ "LD_LIBRARY_PATH=/opt/new", "CUDA_FORCE_PTX_JIT unset", "no limit on address space"."""
     if change.kind == "variable":
@@ -262,9 +286,11 @@ def told(change: Change) -> str:
 
 
 def wanted(findings: Iterable[Finding]) -> tuple[Change, ...]:
-    """The changes that a child can try, of findings that make the verdict, each once."""
-    bad = [f for f in findings if f.status == "problem"]
-    if not any(f.severity == "error" for f in bad):
+    """The changes that a child can try, where anything is an error: each once, those of the worst findings first.
+    Another copy is worth a trial only where nothing else could be changed."""
+    bad = sorted((f for f in findings if f.status == "problem"), key=lambda f: -RANK[f.severity])
+    if not bad or bad[0].severity != "error":
         return ()
-    found = (fix.change for f in bad for fix in f.fixes if fix.change and fix.change.kind != "packages")
+    changes = [fix.change for f in bad for fix in f.fixes if fix.change and fix.change.kind != "packages"]
+    found = [c for c in changes if c.kind != "copy"] or changes
     return tuple({_named(c): c for c in found}.values())

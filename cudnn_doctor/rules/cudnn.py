@@ -184,12 +184,14 @@ def winner(case: Case) -> Iterator[Outcome]:
             continue
         usable = [c for _, c in copies(case) if c.soname == wanted and c.kind != "shimless"]
         others = ", ".join(copy_name(c) for _, c in copies(case))
-        searched = shortened(dict.fromkeys(s.directory or s.step for s in resolution.steps), "folder")
+        folders = list(dict.fromkeys(s.directory or s.step for s in resolution.steps))
+        searched = shortened(folders, "folder")
+        every = Evidence(pointer=f"{pointer}/steps", value=", ".join(folders) or "none", source="search of the loader")
         yield problem(
             name,
             f"{wanted} is not found",
             detail=f"It was looked for in {searched or 'no folder'}. On this machine there is {others}.",
-            evidence=[shown(path, f"{pointer}/path"), *(_cite_copy(p, c) for p, c in copies(case))],
+            evidence=[shown(path, f"{pointer}/path"), every, *(_cite_copy(p, c) for p, c in copies(case))],
             fixes=[
                 *preload_call(framework, usable),
                 install_for(case, framework, "CD302"),

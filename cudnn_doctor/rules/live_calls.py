@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cudnn_doctor.knowledge.cudnn_log import log_variables
 from cudnn_doctor.model.base import Known, value_or
 from cudnn_doctor.model.live import Step, Termination
 from cudnn_doctor.model.report import Evidence
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip
-from cudnn_doctor.rules.facts import gpus, numbers, plural, same_version, size, variable
+from cudnn_doctor.rules.facts import copies, gpus, numbers, plural, same_version, size, variable
 from cudnn_doctor.rules.live_result import (
     FOLLOWS,
     LiveOutcome,
@@ -367,8 +367,11 @@ def mapped(case: Case) -> Iterator[Outcome]:
             Evidence(pointer=f"{found.pointer}/steps/{index}/value", value=", ".join(folders), source=step.call),
         ]
         expected, said = version_by_files(case, found), found.result.cudnn_version
-        if len(folders) < 2 and (not expected or not said or same_version(expected, said)):
-            yield passed(found.subject, f"All {len(paths)} files of cuDNN are from one folder", evidence=evidence)
+        if (len(folders) < 2 or _one_release(case, folders)) and (
+            not expected or not said or same_version(expected, said)
+        ):
+            where = "one folder" if len(folders) < 2 else f"{len(folders)} folders of one release"
+            yield passed(found.subject, f"All {len(paths)} files of cuDNN are from {where}", evidence=evidence)
             continue
         evidence.append(Evidence(pointer=f"{found.pointer}/cudnn_version", value=said, source="cudnnGetVersion"))
         yield problem(
@@ -388,6 +391,14 @@ def mapped(case: Case) -> Iterator[Outcome]:
             ],
             severity=None if loaded_by_someone(case, found) else "note",
         )
+
+
+def _one_release(case: Case, folders: Sequence[str]) -> bool:
+    """Whether whole copies of the same release lie in all of these folders: which file comes from which is then all the
+    same."""
+    found = {c.directory: value_or(c.version, "") for _, c in copies(case) if c.kind == "full"}
+    versions = [found.get(folder, "") for folder in folders]
+    return bool(versions[0]) and all(same_version(versions[0], v) for v in versions)
 
 
 def _folder(path: str) -> str:

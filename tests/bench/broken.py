@@ -103,6 +103,7 @@ def states(wheel: Path, system: Path) -> Iterator[State]:
     yield from driver_states(path)
     yield from variable_states()
     yield from limit_states()
+    yield from mps_states()
     both = {**path(str(BASE / "missing-ops")), "CUDA_FORCE_PTX_JIT": "1"}
     yield State("two-faults", ("CD307", "CD513"), both)
 
@@ -143,6 +144,29 @@ def variable_states() -> Iterator[State]:
     yield State("cudnn-log", (), log)
     for name, value in (("hidden", ""), ("no-such-device", "7"), ("device-twice", "0,0"), ("bad-name", "cuda:0")):
         yield State(f"visible-{name}", ("CD501",), {"CUDA_VISIBLE_DEVICES": value})
+
+
+def mps_states() -> Iterator[State]:
+    """The MPS daemon running, and gone with its pipes left behind."""
+    if not shutil.which("nvidia-cuda-mps-control"):
+        return
+    pipes = {"CUDA_MPS_PIPE_DIRECTORY": str(BASE / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(BASE / "mps-log")}
+    for name in pipes.values():
+        Path(name).mkdir()
+
+    def start() -> Callable[[], None]:
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **pipes}, check=True, timeout=20)
+        time.sleep(1)
+        return lambda: None
+
+    def kill() -> Callable[[], None]:
+        for name in ("nvidia-cuda-mps-server", "nvidia-cuda-mps-control"):
+            subprocess.run(["pkill", "-9", "-x", name[:15]], check=False)
+        time.sleep(1)
+        return lambda: None
+
+    yield State("mps-on", (), pipes, during=start)
+    yield State("mps-dead", ("CD513",), pipes, during=kill)
 
 
 def limit_states() -> Iterator[State]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from cudnn_doctor.model.base import known
 from cudnn_doctor.model.facts import CudaInit
@@ -17,7 +18,7 @@ from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.causes import depths, place_of, rests_on, wanted
 from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.remedies import unset
-from cudnn_doctor.rules.sample import ABSENT, EX, another_copy, live_check, live_steps, sample, search
+from cudnn_doctor.rules.sample import ABSENT, CUDNN_DIR, EX, another_copy, live_check, live_steps, sample, search
 
 TODAY = date(2026, 12, 1)
 RULES = all_rules()
@@ -90,7 +91,7 @@ def test_one_folder_is_the_one_cause() -> None:
 
 def test_a_proved_cure_comes_first_and_says_so() -> None:
     key = "CD307 cuDNN 9.19.0 (/opt/part/libcudnn.so.9)"
-    found = report(partial_copy(), (trial(LEAVE, key, "CD606 device 0, cuDNN 9.19.0"),))
+    found = report(partial_copy(), (trial(LEAVE, key, "CD606 device 0, cuDNN 9.19.0 /opt/part/libcudnn.so.9"),))
     (cause,) = (f for f in found.findings if f.code == "CD307" and f.status == "problem")
     assert cause.fixes[0].command == "export LD_LIBRARY_PATH=/opt/x"
     assert cause.fixes[0].proof
@@ -122,7 +123,8 @@ def test_a_variable_becomes_the_cause_by_its_trial() -> None:
         live=(live_check(steps=live_steps(fails="cudnnConvolutionForward", status=5003)),),
     )
     assert tree(report(case)) == {"CD513": "", "CD606": ""}  # nothing is known yet
-    proof = trial(unset("CUDA_FORCE_PTX_JIT"), "CD513 CUDA_FORCE_PTX_JIT", "CD606 device 0, cuDNN 9.19.0")
+    live = f"CD606 device 0, cuDNN 9.19.0 {CUDNN_DIR}/libcudnn.so.9"
+    proof = trial(unset("CUDA_FORCE_PTX_JIT"), "CD513 CUDA_FORCE_PTX_JIT", live)
     found = report(case, (proof,))
     assert tree(found) == {"CD513": "", "CD606": "CD513"}
     assert found.reason.startswith("CD513 CUDA_FORCE_PTX_JIT=1: ")
@@ -181,3 +183,37 @@ def test_only_errors_are_worth_a_trial() -> None:
     failed = report(sample({"host.environment.CUDA_VISIBLE_DEVICES": ""}))
     assert wanted(failed.findings) == (unset("CUDA_VISIBLE_DEVICES"),)
     assert wanted(report(sample()).findings) == ()
+
+
+def test_two_faults_are_two_causes() -> None:
+    """Each change clears what is its own; neither alone makes all calls work (`two-faults` on an H200)."""
+    base = partial_copy()
+    other = live_check(steps=live_steps(fails="cudnnConvolutionForward", status=5003))
+    changed = sample({"host.environment.CUDA_FORCE_PTX_JIT": "1"}).snapshot.host.environment
+    snapshot = replace(
+        base.snapshot, host=replace(base.snapshot.host, environment={**base.snapshot.host.environment, **changed})
+    )
+    case = Case(snapshot, (*base.scenarios, other))
+    part = "CD307 cuDNN 9.19.0 (/opt/part/libcudnn.so.9)"
+    trials = (
+        trial(LEAVE, part, "CD606 device 0, cuDNN 9.19.0 /opt/part/libcudnn.so.9", works=False, outcome="5003"),
+        trial(
+            unset("CUDA_FORCE_PTX_JIT"),
+            "CD513 CUDA_FORCE_PTX_JIT",
+            f"CD606 device 0, cuDNN 9.19.0 {CUDNN_DIR}/libcudnn.so.9",
+            works=False,
+            outcome="3000",
+        ),
+    )
+    both = Trial(change=LEAVE, also=(unset("CUDA_FORCE_PTX_JIT"),), works=True, outcome="all calls work", ms=500.0)
+    found = report(case, (*trials, both))
+    causes = {f.code: [p.proof.outcome for p in f.fixes if p.proof] for f in found.findings if not f.consequence_of}
+    assert causes["CD307"] == ["partly"]
+    assert causes["CD513"] == ["partly"]
+    (variable,) = (f for f in found.findings if f.code == "CD513" and f.status == "problem")
+    assert variable.fixes[0].proof
+    assert variable.fixes[0].proof.text == (
+        "tried: this goes away, and then: 3000; proved together with LD_LIBRARY_PATH=/opt/x: all calls work (0.5 s)"
+    )
+    below = [bool(f.consequence_of) for f in found.findings if f.code == "CD606" and f.status == "problem"]
+    assert below == [True, True]
