@@ -27,10 +27,7 @@ UNSET = "unset CUDA_VISIBLE_DEVICES"
 # State: the one cause, its first cure (its command, or a word of its text), and whether that was proved.
 BROKEN: dict[str, tuple[str, str, str]] = {
     **{f"missing-{part}": ("CD307", LEAVE, "proved") for part in PARTS},
-    **{
-        f"cut-{part}": ("CD312", LEAVE, "proved")
-        for part in ("cnn", "engines_precompiled", "graph", "heuristic", "ops")
-    },
+    **{f"cut-{part}": ("CD312", LEAVE, "proved") for part in CUT},
     "foreign-ops": ("CD306", LEAVE, "proved"),
     "foreign-graph": ("CD306", LEAVE, "proved"),
     "lone-foreign-ops": ("CD307", LEAVE, "proved"),
