@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from cudnn_doctor.diagnose.answered import answered_by_machine
 from cudnn_doctor.diagnose.conditions import fits
 from cudnn_doctor.diagnose.experiments import experiments
 from cudnn_doctor.diagnose.rank import Ranking
@@ -15,9 +16,11 @@ from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.stated import Extract
 from cudnn_doctor.logs.values import dotted
 from cudnn_doctor.model.explanation import Cause, Experiment, Fix, Question
-from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.observations import Tokens
 from cudnn_doctor.model.versions import numbers
+
+if TYPE_CHECKING:
+    from cudnn_doctor.model.facts import Snapshot
 
 MAX_FIXES = 3
 MAX_QUESTIONS = 3
@@ -84,6 +87,8 @@ def questions(case: Case, *, machine: Snapshot | None = None) -> tuple[Question,
     table = {q.id: q for q in knowledge.questions}
     known = _answered(case)
     if machine is not None:
+        from cudnn_doctor.diagnose.answered import answered_by_machine
+
         known |= answered_by_machine(machine)
     asked = _asks(possible, knowledge)
     names = [name for name in asked if name not in known]
@@ -141,16 +146,14 @@ def doubts(document: Document, extracted: Extract, knowledge: Knowledge) -> list
     """Stated values that cannot be true."""
     stamps = (rx(r"\W?(20[12]\d)-\d\d-\d\d[ T]").match(line.text) for line in document.lines)
     years = [int(m[1]) for m in stamps if m]
-    matrix = knowledge.matrix
-    newest = {"cuda": numbers(matrix.cuda[-1].cuda)[0], "cudnn_loaded": numbers(matrix.newest_cudnn())[0]}
     found: list[str] = []
     for key, name, table in (("cuda", "CUDA", _CUDA_YEAR), ("cudnn_loaded", "cuDNN", _CUDNN_YEAR)):
         stated = extracted.facts.get(key)
         if stated is None:
             continue
         major = numbers(dotted(stated.value))[0]
-        limit = newest[key]
-        if major > limit:
+        matrix = knowledge.matrix
+        if major > numbers(matrix.cuda[-1].cuda if key == "cuda" else matrix.newest_cudnn())[0]:
             found.append(f"{name} {stated.value} is stated, but no {name} {major} is known; which is it really?")
         elif years and major in table and max(years) < table[major]:
             came = table[major]

@@ -12,22 +12,18 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from cudnn_doctor.logs.gpu_names import capability
 from cudnn_doctor.logs.patterns import Knowledge
-from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.logs.values import dotted
 from cudnn_doctor.matrix.compat_cuda import ONE_BUILD_A_MAJOR
 from cudnn_doctor.matrix.tables import Matrix
 from cudnn_doctor.model.base import Absent, Fact, Known, blank, known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Framework, FrameworkName, Gpu, ProbeFailure, Resolution, Snapshot
-from cudnn_doctor.model.stated import NOT_STATED, StatedMachine
+from cudnn_doctor.model.stated import NO_VERSION, NOT_STATED, StatedMachine
 from cudnn_doctor.model.versions import below, numbers, within
 
 PLACE = "stated"  # stands for the file that a text does not name
-NO_VERSION = "0"  # of a framework whose release is not stated: no row has it
 _NAMES = {"pytorch": "torch", "faster-whisper": "ctranslate2", "whisperx": "ctranslate2"}
-# "3090", "GTX 3090": the number alone tells the generation of a GeForce.
-_GEFORCE = r"(?:(?<![\da-z])|(?<=tx))(10[5-8]0|16[356]0|20[5-8]0|30[5-9]0|40[5-9]0|50[5-9]0)(?!\d)"
-_GENERATION = {"10": "6.1", "16": "7.5", "20": "7.5", "30": "8.6", "40": "8.9", "50": "12.0"}
 _BRINGS_ITS_OWN = ("torch",)  # its wheels hold the cuDNN that they load; one named beside it may be another
 
 
@@ -152,19 +148,6 @@ def _same_gpu(stated: str, read: str) -> bool:
         return re.sub(r"[^a-z0-9]|nvidia|geforce|tesla|quadro", "", name.lower())
 
     return bool(read) and letters(stated) in letters(read)
-
-
-def capability(name: str, knowledge: Knowledge) -> str:
-    """The compute capability of a GPU's name as people write it, in lower case; "" when it is not known."""
-    number = rx(_GEFORCE).search(name)
-    if number and "quadro" not in name:
-        return _GENERATION[number[1][:2]]
-    plain = rx(r"\b([rg]tx?)[ -]?(?=\d)").sub(r"\1 ", name.removeprefix("nvidia "))  # "gtx980m", "gtx-970"
-    spellings = "\n".join((plain, f"geforce {plain}", f"tesla {plain}", f"quadro {plain}"))
-    for row in knowledge.gpu_names:
-        if any(stem in spellings for stem in row.stems) and rx(row.words, re.IGNORECASE).search(spellings):
-            return row.cc
-    return ""
 
 
 def _framework(stated: StatedMachine, knowledge: Knowledge, base: Snapshot) -> Framework | None:

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from cudnn_doctor.diagnose import advice, circumstances, given, rank, values
-from cudnn_doctor.diagnose.as_snapshot import NO_VERSION, differences, of_the_text
-from cudnn_doctor.diagnose.from_machine import add_findings, findings, observe_machine
-from cudnn_doctor.diagnose.given import Given
-from cudnn_doctor.diagnose.gpu_class import classify
-from cudnn_doctor.diagnose.judged import judge
+from cudnn_doctor.diagnose import advice, circumstances, rank, values
+from cudnn_doctor.diagnose.given import Given, add_findings
 from cudnn_doctor.diagnose.ledger import Ledger
 from cudnn_doctor.logs import document, scan, signatures, sources
 from cudnn_doctor.logs.observe import failing, observe
@@ -25,16 +21,19 @@ from cudnn_doctor.logs.stated_machine import stated_machine
 from cudnn_doctor.logs.values import dotted
 from cudnn_doctor.model.errors import InputError
 from cudnn_doctor.model.explanation import Cause, Evidence, Experiment, Explanation, Facts, Fix
-from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.observations import Tokens, TokenSet
+from cudnn_doctor.model.stated import NO_VERSION
 
 if TYPE_CHECKING:
     from cudnn_doctor.diagnose import Source
+    from cudnn_doctor.model.facts import Snapshot
 
 Step = TypeVar("Step", Fix, Experiment)
 Again = Callable[[], Iterator[bytes]]  # reads a source once more
 
 MAX_EVIDENCE = 4
+OURS = 200  # bytes within which a document of cudnn-doctor names its schema
+BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
 QUOTE = 300  # characters of a line that are quoted
 
 
@@ -61,8 +60,10 @@ def _read(sources_: Sequence[Source], beside: Given, timeout: float) -> Read:
     for stream in sources.open_sources([os.fspath(s) for s in sources_], deadline, notes):
         kept = scan.keep(stream.pieces, count=stream.again is None)
         total += kept.total_bytes
-        if given.is_ours(kept.data):
-            beside |= given.read(stream.name, kept.data)
+        if _is_ours(kept.data):
+            from cudnn_doctor.diagnose import documents
+
+            beside |= documents.read(stream.name, kept.data.lstrip(BLANK))
             notes.append(f"{stream.name}: a cudnn-doctor document; its facts and problems join the text's")
             continue
         if stream.again is not None:
@@ -85,7 +86,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     text: document.Document  # with the machine's facts behind it
     signs: Tokens
     stated: Extract
-    view: Snapshot  # the stated facts over those of the machine
+    view: Snapshot | None  # the stated facts over those of the machine; None where neither says enough
     differences: tuple[str, ...]  # where the two contradict each other
 
 
@@ -98,17 +99,17 @@ def observed(text: document.Document, beside: Given, knowledge: Knowledge) -> Ob
     ledger = Ledger(text, chosen)
     found = observe(text, events, extracted, knowledge.statuses)
     stated = stated_machine(text, extracted, events)
-    machine = None if beside.snapshot is None or _is_quiet(text, found) else of_the_text(beside.snapshot, stated)
-    view = judge(stated, machine, knowledge, ledger, found)
-    classify(view, ledger, found)
-    if machine is not None:
-        observe_machine(machine, ledger, found)
-        add_findings(findings(machine, view, knowledge), ledger, found)
+    view: Snapshot | None = None
+    doubts: tuple[str, ...] = ()
+    if stated.comparable or stated.names_gpu or beside.snapshot is not None:
+        from cudnn_doctor.diagnose.together import differences, together  # loads the rules
+
+        view = together(stated, None if _is_quiet(text, found) else beside.snapshot, knowledge, ledger, found)
+        doubts = tuple(differences(beside.snapshot, stated)) if beside.snapshot is not None else ()
     add_findings(beside.findings, ledger, found)
     for token, lines in circumstances.circumstances(text.lowered, knowledge.circumstances).items():
         if token not in found.found:
             found.add(token, *lines)
-    doubts = tuple(differences(beside.snapshot, stated)) if beside.snapshot else ()
     return Observed(text=ledger.document(), signs=found.found, stated=extracted, view=view, differences=doubts)
 
 
@@ -117,6 +118,11 @@ def _is_quiet(text: document.Document, found: TokenSet) -> bool:
     failures = {sign for sign in found.found if sign.startswith("kind:")} - {"kind:noise", "kind:warning"}
     complaints = {"fails", "traceback"} & found.found.keys()
     return bool(text.lines) and not failures and (not complaints or "python-error" in found.found)
+
+
+def _is_ours(data: bytes) -> bool:
+    """Whether a source claims to be a document of cudnn-doctor."""
+    return data.lstrip(BLANK)[:1] == b"{" and b'"cudnn-doctor/' in data[:OURS]
 
 
 def _explain(read: Read) -> Explanation:
@@ -159,9 +165,9 @@ def _runnable(step: Step, script: str) -> Step:
     return replace(step, command=step.command.replace("YOUR_SCRIPT.py", script)) if script else step
 
 
-def _of_machine(view: Snapshot) -> dict[str, str]:
+def _of_machine(view: Snapshot | None) -> dict[str, str]:
     """The framework of the machine, as a text would have named it."""
-    for framework in view.frameworks[:1]:
+    for framework in view.frameworks[:1] if view else ():
         if framework.name != "other" and framework.version != NO_VERSION:
             name = "pytorch" if framework.name == "torch" else framework.name
             return {"framework": name, "framework_version": framework.version}

@@ -12,13 +12,10 @@ from cudnn_doctor.logs.patterns import Knowledge
 from cudnn_doctor.model.base import Known, value_or
 from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.observations import TokenSet
-from cudnn_doctor.model.report import Severity
 from cudnn_doctor.rules import all_rules, rules_of
 from cudnn_doctor.rules.base import Case
 
 _FULL = 0.93  # of a GPU's memory in use: too little is left for a handle and its workspace
-FOUND = "found:"  # an error-severity finding of our own rules names this cause
-HINTED = "hinted:"  # a warning does
 
 
 def findings(snapshot: Snapshot, view: Snapshot, knowledge: Knowledge) -> tuple[GivenFinding, ...]:
@@ -30,25 +27,10 @@ def findings(snapshot: Snapshot, view: Snapshot, knowledge: Knowledge) -> tuple[
     rules = (rule for rule in all_rules() if rule.code not in OBSERVED and not (stated and rule.code in LOADED))
     found = (f for rule in rules for f in rule.apply(both if rule.code in compatibility else alone))
     return tuple(
-        GivenFinding(
-            code=f.code, status=f.status, severity=f.severity, title=f.title, causes=f.causes, evidence=f.evidence
-        )
+        GivenFinding(code=f.code, status=f.status, severity=f.severity, title=f.title, causes=f.causes)
         for f in found
         if f.status == "problem"
     )
-
-
-def add_findings(given: tuple[GivenFinding, ...], ledger: Ledger, found: TokenSet) -> None:
-    """The causes that findings name, each with the finding as its line."""
-    for finding in given:
-        if finding.status != "problem":
-            continue
-        for cause in finding.causes:
-            found.add(_kind(finding.severity) + cause, ledger.line(f"{finding.code}: {finding.title}"))
-
-
-def _kind(severity: Severity) -> str:
-    return FOUND if severity == "error" else HINTED
 
 
 def observe_machine(snapshot: Snapshot, ledger: Ledger, found: TokenSet) -> None:

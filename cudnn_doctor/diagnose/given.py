@@ -1,24 +1,23 @@
-"""What is given beside a text: documents of our own, each a source of facts, findings, or both.
-
-A new kind of document is one entry of `_READERS`: a function from its bytes to a `Given`.
-"""
+"""What is given beside a text: facts of its machine, and what was found on it. Loads no types of snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from cudnn_doctor.model.base import Base, decode
-from cudnn_doctor.model.errors import InputError
-from cudnn_doctor.model.facts import Snapshot
-from cudnn_doctor.model.report import Evidence, Severity
+from cudnn_doctor.diagnose.ledger import Ledger
+from cudnn_doctor.model.observations import TokenSet
 
-BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
-_OURS = 200  # bytes within which a document of cudnn-doctor names its schema
+if TYPE_CHECKING:
+    from cudnn_doctor.model.facts import Snapshot
+    from cudnn_doctor.model.report import Severity
+
+FOUND = "found:"  # an error-severity finding of our own rules names this cause
+HINTED = "hinted:"  # a warning does
 
 
-class GivenFinding(Base, frozen=True, kw_only=True):
+class GivenFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What another run of cudnn-doctor found: as much of a `report.Finding` as counts here."""
 
     code: str = ""
@@ -26,10 +25,9 @@ class GivenFinding(Base, frozen=True, kw_only=True):
     severity: Severity = "error"
     title: str = ""
     causes: tuple[str, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
 
 
-class Given(Base, frozen=True, kw_only=True):
+class Given(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of the machine that wrote the text, and what was found on it."""
 
     snapshot: Snapshot | None = None
@@ -40,45 +38,14 @@ class Given(Base, frozen=True, kw_only=True):
         return Given(snapshot=self.snapshot or other.snapshot, findings=(*self.findings, *other.findings))
 
 
-class _Document(Base, frozen=True, kw_only=True):
-    schema: str
-    snapshot: Snapshot | None = None
-    findings: tuple[GivenFinding, ...] = ()
+def add_findings(given: tuple[GivenFinding, ...], ledger: Ledger, found: TokenSet) -> None:
+    """The causes that findings name, each with the finding as its line."""
+    for finding in given:
+        if finding.status != "problem":
+            continue
+        for cause in finding.causes:
+            found.add(_kind(finding.severity) + cause, ledger.line(f"{finding.code}: {finding.title}"))
 
 
-def _report(data: bytes) -> Given:
-    document = decode(data, _Document)
-    return Given(snapshot=document.snapshot, findings=document.findings)
-
-
-_READERS: dict[str, Callable[[bytes], Given]] = {
-    "cudnn-doctor/report/": _report,
-    "cudnn-doctor/snapshot/": _report,
-}
-
-
-def is_ours(data: bytes) -> bool:
-    """Whether a source claims to be a document of cudnn-doctor."""
-    return data.lstrip(BLANK)[:1] == b"{" and b'"cudnn-doctor/' in data[:_OURS]
-
-
-class _Head(msgspec.Struct):
-    schema: str
-
-
-def read(name: str, data: bytes) -> Given:
-    """A document of cudnn-doctor.
-
-    Raises:
-        InputError: it says that it is ours and is not, or is of a kind that tells nothing of a machine.
-    """
-    data = data.lstrip(BLANK)
-    try:
-        schema = decode(data, _Head).schema
-        reader = next((read for prefix, read in _READERS.items() if schema.startswith(prefix)), None)
-        if reader is None:
-            kinds = ", ".join(f"{prefix}N" for prefix in _READERS)
-            raise InputError(f"{name} has schema {schema!r}; beside a log, explain reads {kinds}")
-        return reader(data)
-    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise InputError(f"{name} looks like a cudnn-doctor document and is not one: {e}") from None
+def _kind(severity: Severity) -> str:
+    return FOUND if severity == "error" else HINTED

@@ -42,14 +42,10 @@ def outcomes(snapshot: Snapshot, knowledge: Knowledge) -> Iterator[tuple[str, Ou
 
 
 def judge(
-    stated: StatedMachine, machine: Snapshot | None, knowledge: Knowledge, ledger: Ledger, found: TokenSet
-) -> Snapshot:
-    """Adds the observations to `found`, each with the lines of the facts that it rests on.
-
-    Returns:
-        the snapshot that was judged: the stated facts over those of the machine.
-    """
-    view = as_snapshot(stated, knowledge, machine)
+    view: Snapshot, stated: StatedMachine, machine: Snapshot | None, knowledge: Knowledge, ledger: Ledger,
+    found: TokenSet,
+) -> None:  # fmt: skip
+    """Adds the observations of the view (`as_snapshot` of the two) to `found`, each with the lines of its facts."""
     for code, outcome in outcomes(view, knowledge):
         if name := _observation(code, outcome, cuda_stated=isinstance(stated.cuda, Known)):
             found.add(name, *ledger.lines(outcome.evidence))
@@ -59,7 +55,6 @@ def judge(
             if outcome.basis == "cuda-gpu:older":
                 found.add("gpu-newer-than-opened", *ledger.lines(outcome.evidence))
     _wheel_against_cuda(stated, knowledge, ledger, found)
-    return view
 
 
 def _observation(code: str, outcome: Outcome, *, cuda_stated: bool) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from cudnn_doctor.logs.document import Document
 from cudnn_doctor.logs.stated_machine import where
 from cudnn_doctor.model.base import Known
-from cudnn_doctor.model.report import Evidence
+
+if TYPE_CHECKING:
+    from cudnn_doctor.model.report import Evidence
 
 MACHINE = "this machine"
 _NOWHERE = ("", "the text", "implied by the text", "the wheels of that release")  # sources that are no line

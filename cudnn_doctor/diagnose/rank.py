@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cudnn_doctor.diagnose.from_machine import FOUND, HINTED
+from cudnn_doctor.diagnose.given import FOUND, HINTED
 from cudnn_doctor.logs.patterns import Knowledge, PointRule
 from cudnn_doctor.model.observations import Tokens
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from string import Formatter
+from collections.abc import Collection, Mapping
 
-from cudnn_doctor.diagnose.as_snapshot import capability
+from cudnn_doctor.logs.gpu_names import capability
 from cudnn_doctor.logs.patterns import Knowledge
 from cudnn_doctor.logs.regex import rx
 from cudnn_doctor.model.explanation import Fix
@@ -50,11 +49,8 @@ def filled(step: Fix, found: Mapping[str, str]) -> Fix | None:
 
 
 def _names(text: str) -> Collection[str]:
-    try:
-        fields: Sequence[str | None] = [field for _, field, _, _ in Formatter().parse(text)]
-    except ValueError:  # a lone brace of awk or Python
-        return ()
-    return [f for f in fields if f and rx(r"[a-z]+_[a-z]+$").match(f)]
+    """The names in braces; a lone brace of awk or Python is none."""
+    return set(rx(r"\{([a-z]+_[a-z]+)\}").findall(text))
 
 
 def _put(text: str, found: Mapping[str, str], names: Collection[str]) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cudnn_doctor.diagnose.as_snapshot import capability
 from cudnn_doctor.logs.document import build
+from cudnn_doctor.logs.gpu_names import capability
 from cudnn_doctor.logs.patterns import load
 from cudnn_doctor.logs.scan import Raw
 from cudnn_doctor.logs.signatures import find
