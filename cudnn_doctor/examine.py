@@ -93,19 +93,22 @@ def _framework_words(snapshot: Snapshot, environ: Mapping[str, str], timeout: fl
 
 
 def find_target_env(options: Options, environ: Mapping[str, str]) -> TargetEnv:
-    """The environment to examine.
+    """The environment to examine; children that load its libraries run as its owner from now on.
 
     Raises:
         UsageError: `--env` names none.
     """
+    from cudnn_doctor.live.account import examine_as_owner
     from cudnn_doctor.probe import target_env
 
     if options.env == "":
         raise UsageError("--env is empty; it takes a virtual environment, a conda prefix or a python executable.")
     try:
-        return target_env.find_target_env(options.env, environ)
+        found = target_env.find_target_env(options.env, environ)
     except ValueError as e:
         raise UsageError(str(e)) from e
+    examine_as_owner(found.prefix, trust=options.trust_env)
+    return found
 
 
 class LiveTargets(Base, frozen=True, kw_only=True):

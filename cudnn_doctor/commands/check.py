@@ -29,6 +29,7 @@ from cudnn_doctor.commands.options import (
     Skip,
     Timeout,
     Trials,
+    TrustEnv,
     engine_options,
 )
 from cudnn_doctor.render import Format
@@ -43,6 +44,7 @@ def check(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every rule's answer with its evidence.")] = False,
     no_color: NoColor = False,
     live: Live = True,
+    trust_env: TrustEnv = False,
     trials: Trials = True,
     all_cudnn: AllCudnn = False,
     framework: FrameworkWork = False,
@@ -61,6 +63,10 @@ def check(
 ) -> None:
     """Examine this machine and give a verdict.
 
+    What runs: the environment's cuDNN and what it needs are loaded, in child processes; where root examines an
+    environment of another user, as that user. With --no-live nothing of the environment runs: versions come from its
+    files. The driver's own libraries (libcuda, NVML) answer in both cases.
+
     \b
     Examples:
       cudnn-doctor check
@@ -74,7 +80,7 @@ def check(
         emit(render_rules(), output, force)
         return
     options = engine_options(
-        env=env, live=live, trials=trials, all_cudnn=all_cudnn, framework=framework,
+        env=env, trust_env=trust_env, live=live, trials=trials, all_cudnn=all_cudnn, framework=framework,
         devices=tuple(device or ()), timeout=timeout, matrix=matrix,
         only=tuple(only or ()), skip=tuple(skip or ()), require=tuple(require or ()), fail_on=fail_on, owner=owner,
         exit_style=exit_style,

@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from cudnn_doctor.commands.console import Progress, emit, ready, run, screen
-from cudnn_doctor.commands.options import CudnnPath, Env, Force, NoColor, Output, engine_options, finite
+from cudnn_doctor.commands.options import CudnnPath, Env, Force, NoColor, Output, TrustEnv, engine_options, finite
 
 
 def engines(
     env: Env = None,
+    trust_env: TrustEnv = False,
     cudnn: CudnnPath = None,
     op: Annotated[list[str] | None, typer.Option(metavar="NAME", help="conv-forward, matmul, ...; repeatable.")] = None,
     dtype: Annotated[list[str] | None, typer.Option(metavar="NAME", help="fp16, bf16, fp32, int8; repeatable.")] = None,
@@ -38,7 +39,7 @@ def engines(
       cudnn-doctor engines --op conv-forward --dtype fp16 --format json -o engines.json
       cudnn-doctor engines --cudnn /usr/lib/x86_64-linux-gnu/libcudnn.so.9
     """
-    options = engine_options(env=env, devices=(device,))
+    options = engine_options(env=env, trust_env=trust_env, devices=(device,))
 
     def work() -> int:
         ready(output, force)

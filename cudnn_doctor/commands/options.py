@@ -45,7 +45,13 @@ Timeout = Annotated[
 MatrixFile = Annotated[
     Path | None, typer.Option("--matrix", metavar="FILE", help="Your own rows, laid over compat_matrix.yaml.")
 ]
-Live = Annotated[bool, typer.Option("--live/--no-live", help="Use the GPUs, in child processes.")]
+Live = Annotated[
+    bool,
+    typer.Option("--live/--no-live", help="Use the GPUs, load the environment's libraries, in child processes."),
+]
+TrustEnv = Annotated[
+    bool, typer.Option("--trust-env", help="As root: load somebody else's libraries as root, not as their owner.")
+]
 Trials = Annotated[
     bool, typer.Option("--trials/--no-trials", help="After a problem, try the fixes that a child process can try.")
 ]

@@ -20,6 +20,7 @@ from cudnn_doctor.commands.options import (
     Output,
     Replay,
     Timeout,
+    TrustEnv,
     engine_options,
 )
 
@@ -38,6 +39,7 @@ def report(
         bool, typer.Option("--show-redactions", help="List on stderr what was replaced, and by what.")
     ] = False,
     live: Live = True,
+    trust_env: TrustEnv = False,
     all_cudnn: AllCudnn = False,
     device: Device = None,
     timeout: Timeout = 20.0,
@@ -56,7 +58,13 @@ def report(
       cudnn-doctor report --replay box.json > issue.md
     """
     options = engine_options(
-        env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout, matrix=matrix
+        env=env,
+        trust_env=trust_env,
+        live=live,
+        all_cudnn=all_cudnn,
+        devices=tuple(device or ()),
+        timeout=timeout,
+        matrix=matrix,
     )
 
     def work() -> int:

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 import typer
 
 from cudnn_doctor.commands.console import Progress, emit, ready, run, screen
-from cudnn_doctor.commands.options import Device, Env, Force, NoColor, Output, engine_options, finite
+from cudnn_doctor.commands.options import Device, Env, Force, NoColor, Output, TrustEnv, engine_options, finite
 
 
 def reproduce(
     env: Env = None,
+    trust_env: TrustEnv = False,
     scenario: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this state; repeatable.")] = None,
     list_states: Annotated[bool, typer.Option("--list", help="Print every state and stop.")] = False,
     cudnn: Annotated[
@@ -65,7 +66,7 @@ def reproduce(
             states=tuple(scenario or ()), faults=faults, memory=memory, yes=yes, repeat=repeat, timeout=timeout
         )  # fmt: skip
         wanted = Wanted(request=request, cudnn=cudnn, devices=tuple(device or ()), logs=tuple(from_log or ()))
-        patient = examine.find_target_env(engine_options(env=env), os.environ)
+        patient = examine.find_target_env(engine_options(env=env, trust_env=trust_env), os.environ)
         with Progress() as bar:
             document = reproduce_here(wanted, patient, os.environ, lambda *p: bar.show(progress_line(*p)))
         if fmt == "json":

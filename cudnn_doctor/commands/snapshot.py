@@ -5,7 +5,18 @@ from __future__ import annotations
 import os
 
 from cudnn_doctor.commands.console import emit, ready, run
-from cudnn_doctor.commands.options import AllCudnn, Device, Env, Force, Live, NoRedact, Output, Timeout, engine_options
+from cudnn_doctor.commands.options import (
+    AllCudnn,
+    Device,
+    Env,
+    Force,
+    Live,
+    NoRedact,
+    Output,
+    Timeout,
+    TrustEnv,
+    engine_options,
+)
 
 
 def snapshot(
@@ -13,6 +24,7 @@ def snapshot(
     output: Output = None,
     force: Force = False,
     live: Live = True,
+    trust_env: TrustEnv = False,
     all_cudnn: AllCudnn = False,
     device: Device = None,
     timeout: Timeout = 20.0,
@@ -26,7 +38,9 @@ def snapshot(
     Examples:
       cudnn-doctor snapshot -o box.json
     """
-    options = engine_options(env=env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout)
+    options = engine_options(
+        env=env, trust_env=trust_env, live=live, all_cudnn=all_cudnn, devices=tuple(device or ()), timeout=timeout
+    )
 
     def work() -> int:
         ready(output, force)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cudnn_doctor.live import open_files
+from cudnn_doctor.live import account, open_files
 from cudnn_doctor.live.output import Capped, split_traceback
 from cudnn_doctor.live.transcript import Job, JobOutcome, Transcript, not_started
-from cudnn_doctor.live.wire import LOST_CHANNEL
+from cudnn_doctor.live.wire import LOST_CHANNEL, NOT_BECOME
 from cudnn_doctor.model.live import Termination
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class Child:
     def _spawn(self) -> None:
         import subprocess
 
-        env = {**os.environ, **self.job.set_env}
+        become = None if self.job.trusted else account.current()
+        env = {**(account.environment_for(become, os.environ) if become else os.environ), **self.job.set_env}
         for name in self.job.unset_env:
             env.pop(name, None)
         kept = {"NOFILE": open_files.given()} if open_files.raised() else {}
@@ -72,11 +73,13 @@ class Child:
                 env=env,
                 pass_fds=(commands_r, results_w),
                 start_new_session=True,
+                cwd="/" if become else None,
             )
         finally:
             for fd in (commands_r, results_w, output_w):
                 os.close(fd)
-        messages = ({"path": [*(p for p in sys.path if p), PACKAGES]}, *self.job.tasks)
+        first = {"path": [*(p for p in sys.path if p), PACKAGES], "become": become, "bodies": _modules(self.job)}
+        messages = (first, *self.job.tasks)
         self._commands = b"".join(msgspec.json.encode(m) + b"\n" for m in messages)
         for fd in self._open:
             os.set_blocking(fd, False)
@@ -200,6 +203,10 @@ class Child:
             remarks.append(where)
         if code == LOST_CHANNEL:
             remarks.append("a library closed the result channel")
+        if code == NOT_BECOME:
+            return Termination(
+                kind="not-started", error=printed or "the rights of the environment's owner could not be taken"
+            )
         fate = Termination(
             kind="completed",
             last_step=story.pending,
@@ -226,6 +233,11 @@ class Child:
     def _close_all(self) -> None:
         for fd in list(self._open):
             self._close(fd)
+
+
+def _modules(job: Job) -> list[str]:
+    """The modules of a job's bodies."""
+    return sorted({task.body.partition(":")[0] for task in job.tasks})
 
 
 _LEAVING: list[subprocess.Popen[bytes]] = []  # killed children whose end nobody waits for yet

@@ -32,6 +32,7 @@ class Job(Base, frozen=True, kw_only=True):
     set_env: dict[str, str] = msgspec.field(default_factory=dict)
     unset_env: tuple[str, ...] = ()
     deadline: float = 20.0
+    trusted: bool = False  # loads nothing but the driver's own libraries: stays who the caller is
     limits: dict[str, int] = msgspec.field(default_factory=dict)  # soft limits that it starts under: {"STACK": 262144}
 
 

@@ -15,6 +15,7 @@ class Options(Base, frozen=True, kw_only=True):
     env: str | None = None
     live: bool = True
     trials: bool = True  # after a problem: the live check again with one thing changed
+    trust_env: bool = False  # as root: run the code of somebody else's environment as root
     all_cudnn: bool = False
     framework: bool = False  # a convolution by each installed framework: runs the environment's code
     devices: tuple[int, ...] = ()  # CUDA ordinals; empty for all

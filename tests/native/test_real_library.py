@@ -12,6 +12,7 @@ from cudnn_doctor.live.checks import live_check
 from cudnn_doctor.live.parent import Job, Task, run_jobs
 from cudnn_doctor.live.questions import ask_versions
 from cudnn_doctor.model.base import known
+from cudnn_doctor.probe.cudnn_copies import exported_version
 from tests.native.wheel import real_cudnn
 
 
@@ -25,6 +26,11 @@ def test_versions(library: Path) -> None:
     assert answer.version == known("9.27.0", "cudnnGetVersion in a child process")
     assert answer.cudart == known("12.9", "cudnnGetCudartVersion in a child process")
     assert answer.asked == "ok"
+
+
+def test_the_version_that_the_file_holds_is_the_one_that_it_answers(library: Path) -> None:
+    graph = library.with_name("libcudnn_graph.so.9")
+    assert exported_version(str(graph), "_graph") == known("9.27.0", "cudnn_graph_version in libcudnn_graph.so.9")
 
 
 def test_names_of_statuses_are_those_of_the_table(library: Path) -> None:
