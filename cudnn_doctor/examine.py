@@ -100,6 +100,7 @@ def find_target_env(options: Options, environ: Mapping[str, str]) -> TargetEnv:
     """
     from cudnn_doctor.live.account import examine_as_owner
     from cudnn_doctor.probe import target_env
+    from cudnn_doctor.probe.environment import ALLOWED
 
     if options.env == "":
         raise UsageError("--env is empty; it takes a virtual environment, a conda prefix or a python executable.")
@@ -107,7 +108,7 @@ def find_target_env(options: Options, environ: Mapping[str, str]) -> TargetEnv:
         found = target_env.find_target_env(options.env, environ)
     except ValueError as e:
         raise UsageError(str(e)) from e
-    examine_as_owner(found.prefix, trust=options.trust_env)
+    examine_as_owner(found.prefix, trust=options.trust_env, variables=ALLOWED)
     return found
 
 

@@ -22,6 +22,7 @@ CHILD_SIDE = (
     "cudnn_doctor.live.session",
     "cudnn_doctor.live.question_tasks",
     "cudnn_doctor.live.child",
+    "cudnn_doctor.live.become",
     "cudnn_doctor.live.framework_task",
     "cudnn_doctor.live.wire",
     "cudnn_doctor.engines.child_task",

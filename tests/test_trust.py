@@ -155,7 +155,7 @@ def test_without_the_right_to_go_down_nothing_is_loaded(hostile_env: Path, monke
 
 
 def test_a_childs_variables_are_nobodys() -> None:
-    somebody = Account(uid=1, gid=1, groups=(), name="marge", home="/home/marge")
+    somebody = Account(uid=1, gid=1, groups=(), name="marge", home="/home/marge", variables=("LD_LIBRARY_PATH", "PATH"))
     given = account.environment_for(
         somebody, {"AWS_SECRET": "x", "LD_LIBRARY_PATH": "/x", "HOME": "/root", "PATH": "/bin"}
     )

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cudnn_doctor.model.base import Base
-from cudnn_doctor.probe.environment import ALLOWED
+import msgspec
 
-_PLAIN = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ")  # what a child needs beside the settings that a report may show
+from cudnn_doctor.model.base import Base
+
+BECOME = str(Path(__file__).with_name("become.py"))
+_PLAIN = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ")  # what a child needs beside settings
 
 
 class Account(Base, frozen=True, kw_only=True):
@@ -26,20 +28,39 @@ class Account(Base, frozen=True, kw_only=True):
     groups: tuple[int, ...]
     name: str
     home: str
+    variables: tuple[str, ...] = ()  # names of those of root's variables that he may know
 
 
 _current: list[Account | None] = [None]  # of the one environment that this process examines
 
 
-def examine_as_owner(prefix: str, *, trust: bool) -> None:
-    """From now on children that load something of the environment at `prefix` run as whoever could have written it."""
+def examine_as_owner(prefix: str, *, trust: bool, variables: Iterable[str] = ()) -> None:
+    """From now on children that load something of the environment at `prefix` run as whoever could have written it,
+    with these of root's variables."""
     root = sys.platform != "win32" and os.geteuid() == 0
-    _current[0] = owner_of(Path(prefix)) if root and not trust else None
+    found = owner_of(Path(prefix)) if root and not trust else None
+    kept = tuple(sorted({*variables, *_PLAIN}))
+    _current[0] = msgspec.structs.replace(found, variables=kept) if found else None
 
 
 def current() -> Account | None:
     """Who children are to become; None where they stay what this process is."""
     return _current[0]
+
+
+def command_as(account: Account | None, command: Sequence[str]) -> list[str]:
+    """A command that runs as this account."""
+    if account is None:
+        return list(command)
+    return [sys.executable, "-I", "-S", BECOME, msgspec.json.encode(account).decode(), *command]
+
+
+def environment_for(account: Account | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a child of this account gets: root's own may hold what is not for him."""
+    if account is None:
+        return dict(environ)
+    kept = {name: environ[name] for name in account.variables if name in environ}
+    return {**kept, "HOME": account.home, "USER": account.name, "LOGNAME": account.name}
 
 
 def owner_of(path: Path) -> Account | None:
@@ -65,9 +86,3 @@ def _account(uid: int) -> Account:
         return Account(uid=uid, gid=uid, groups=(), name=str(uid), home="/")
     groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
     return Account(uid=uid, gid=entry.pw_gid, groups=tuple(groups), name=entry.pw_name, home=entry.pw_dir)
-
-
-def environment_for(account: Account, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a child of this account gets: root's own may hold what is not for him."""
-    kept = {name: environ[name] for name in sorted(ALLOWED.union(_PLAIN)) if name in environ}
-    return {**kept, "HOME": account.home, "USER": account.name, "LOGNAME": account.name}

@@ -41,35 +41,19 @@ def _limit(which: int, soft: int) -> None:
 
 
 def _become(account: dict[str, Any], bodies: list[str]) -> None:
-    """Goes down to another user for good, before anything of his is loaded.
-
-    What this tool needs is imported before: its folder may be one that he may not read. Without the rights to go down
-    (a user namespace that has no such user) the child ends, and nothing of his runs as root.
-    """
-    import ctypes
+    """Goes down to another user, before anything of his is loaded. What this tool needs is imported before: its folder
+    may be one that he may not read."""
     import pkgutil
     from contextlib import suppress
 
-    from cudnn_doctor import scenarios
-    from cudnn_doctor.live.wire import NOT_BECOME
+    from cudnn_doctor.live.become import become
 
-    for name in (*bodies, *(f"{scenarios.__name__}.{m.name}" for m in pkgutil.iter_modules(scenarios.__path__))):
+    states = import_module("cudnn_doctor.scenarios")
+    for name in (*bodies, *(f"{states.__name__}.{m.name}" for m in pkgutil.iter_modules(states.__path__))):
         import_module(name)
     with suppress(Exception):  # whatever it raises, the body meets it again and tells
         import_module("cuda.bindings.driver")
-    try:
-        os.setgroups(account["groups"])
-        os.setresgid(account["gid"], account["gid"], account["gid"])
-        os.setresuid(account["uid"], account["uid"], account["uid"])
-        if ctypes.CDLL(None, use_errno=True).prctl(38, 1, 0, 0, 0):  # PR_SET_NO_NEW_PRIVS
-            raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
-    except Exception as e:  # OSError, and OverflowError of an id that no system has
-        sys.stderr.write(
-            f"its environment belongs to {account['name']} (id {account['uid']}), and this process cannot become that "
-            f"user: {e}; --trust-env runs it as root\n"
-        )
-        sys.stderr.flush()
-        os._exit(NOT_BECOME)
+    become(account)
 
 
 def main() -> None:

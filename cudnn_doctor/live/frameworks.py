@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cudnn_doctor.live import account
 from cudnn_doctor.model.facts import FrameworkWord, FrameworkWork
 
 TASK = str(Path(__file__).with_name("framework_task.py"))
@@ -60,9 +61,11 @@ def _start(python: str, name: str, environ: Mapping[str, str], files: contextlib
     output = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed by `files`
     quiet = {"PYTHONDONTWRITEBYTECODE": "1", "TF_CPP_MIN_LOG_LEVEL": environ.get("TF_CPP_MIN_LOG_LEVEL", "1")}
     try:
+        owner = account.current()
         process = subprocess.Popen(
-            [python, "-X", "faulthandler", TASK, str(results.fileno()), name, "convolution"],
-            env={**environ, **quiet},
+            account.command_as(owner, (python, "-X", "faulthandler", TASK, str(results.fileno()), name, "convolution")),
+            env={**account.environment_for(owner, environ), **quiet},
+            cwd="/" if owner else None,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cudnn_doctor.live import account, open_files
+from cudnn_doctor.live.become import NOT_BECOME
 from cudnn_doctor.live.output import Capped, split_traceback
 from cudnn_doctor.live.transcript import Job, JobOutcome, Transcript, not_started
-from cudnn_doctor.live.wire import LOST_CHANNEL, NOT_BECOME
+from cudnn_doctor.live.wire import LOST_CHANNEL
 from cudnn_doctor.model.live import Termination
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Child:
         import subprocess
 
         become = None if self.job.trusted else account.current()
-        env = {**(account.environment_for(become, os.environ) if become else os.environ), **self.job.set_env}
+        env = {**account.environment_for(become, os.environ), **self.job.set_env}
         for name in self.job.unset_env:
             env.pop(name, None)
         kept = {"NOFILE": open_files.given()} if open_files.raised() else {}

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-NOT_BECOME = 97  # exit code of a child that could not go down to the owner of the environment
 LOST_CHANNEL = 96  # exit code of a child whose result channel was closed or replaced by a library
 
 
