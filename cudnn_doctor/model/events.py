@@ -226,7 +226,7 @@ class Process(Base, frozen=True, kw_only=True):
     program: str
     started: int  # CLOCK_MONOTONIC, when the first CUDA library was loaded
     started_wall: int  # CLOCK_REALTIME
-    old_loader: bool  # glibc before 2.35: calls of libraries linked with -z now are not seen
+    old_loader: bool  # glibc before 2.35: of libraries that dlopen binds at once only what they find by dlsym is seen
     file: str  # name of the event file
 
 

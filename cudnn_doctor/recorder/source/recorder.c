@@ -5,6 +5,10 @@
  * listed in functions.h, a small function here that makes the real call and answers its result. The CUDA runtime asks the driver
  * itself (cuGetProcAddress); those answers are replaced in the same way.
  *
+ * glibc before 2.35: libraries that dlopen binds at once (RTLD_NOW, as Python loads its extension modules) are asked about only for what
+ * they find by dlsym or cuGetProcAddress: of PyTorch the contexts and streams are seen, the cuDNN handles are not. And each call by a
+ * lazily bound PLT goes through the linker's slow path, 20 ns, whatever an audit library wants (glibc bug 15533; tried on Debian 11).
+ *
  * Nothing happens where something is not as expected: no folder given, no file that can be made, an unknown library: then each caller
  * gets the real address, as without us. What is written, and when, is in file.h and calls.h.
  */
