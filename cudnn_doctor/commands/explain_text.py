@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from cudnn_doctor.diagnose.given import GivenFinding
     from cudnn_doctor.model.explanation import Explanation
     from cudnn_doctor.model.facts import Snapshot
 
@@ -47,26 +48,58 @@ def answer(
             from cudnn_doctor.render.code_answer import render_code
 
             return render_code(found, width=width, color=color and form == "text", encoding=encoding)
-    from cudnn_doctor.diagnose import explain
     from cudnn_doctor.render.explain import as_json, render
 
     cases = [[w] for w in what] if separate else [list(what)]
-    answers = [_recorded(c) or explain(c, snapshot=snapshot, timeout=timeout) for c in cases]
+    answers = [_explained(c, snapshot, timeout) for c in cases]
     if separate and form == "json":
         return as_json(answers)
     return "\n".join(render(a, form, width=width, color=color, encoding=encoding) for a in answers)
 
 
-def _recorded(case: Sequence[str]) -> Explanation | None:
-    """The explanation of a recording of `run`, where the case is one."""
-    if len(case) != 1 or case[0] == "-" or not os.path.isfile(case[0]):
-        return None
-    with open(case[0], "rb") as file:
-        if RECORDING not in file.read(HEAD):
-            return None
-        file.seek(0)
-        data = file.read(LIMIT)
+def _explained(case: list[str], snapshot: Snapshot | None, timeout: float) -> Explanation:
+    """A case; a recording of `run` in it tells what happened in that very run, alone or beside the log.
+
+    Raises:
+        InputError: several recordings and no log.
+    """
+    from cudnn_doctor.diagnose import InputError, explain
+
+    recordings = [source for source in case if _is_recording(source)]
+    if not recordings:
+        return explain(case, snapshot=snapshot, timeout=timeout)
+    runs = [_judged(source) for source in recordings]
+    texts = [source for source in case if source not in recordings]
+    if texts:
+        findings = tuple(found for run in runs for found in _findings(run))
+        return explain(texts, snapshot=snapshot, findings=findings, timeout=timeout)
+    if len(runs) > 1:
+        raise InputError(f"{len(runs)} recordings of `run` are {len(runs)} cases: add --separate, or give one of them")
+    return runs[0]
+
+
+def _is_recording(source: str) -> bool:
+    if source == "-" or not os.path.isfile(source):
+        return False
+    with open(source, "rb") as file:
+        return RECORDING in file.read(HEAD)
+
+
+def _judged(source: str) -> Explanation:
+    """The explanation of a recording of `run`."""
     from cudnn_doctor.commands.run_report import judge
     from cudnn_doctor.model.run_recording import decode_run
 
-    return judge(decode_run(data, case[0]))
+    with open(source, "rb") as file:
+        return judge(decode_run(file.read(LIMIT), source))
+
+
+def _findings(run: Explanation) -> Iterator[GivenFinding]:
+    """What a run shows beside a log: the cause that its events prove or make likely."""
+    from cudnn_doctor.diagnose.given import GivenFinding
+
+    if run.verdict == "cause-found":
+        best = run.causes[0]
+        title = best.evidence[0].text if best.evidence else best.title
+        proved = best.confidence == "confirmed"
+        yield GivenFinding(code="run", status="problem", title=title, causes=(best.cause,), proved=proved)

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 
+    from cudnn_doctor.diagnose.given import GivenFinding
     from cudnn_doctor.model.explanation import Explanation
     from cudnn_doctor.model.facts import Snapshot
 
@@ -23,12 +24,18 @@ __all__ = ["TIMEOUT", "InputError", "explain", "explain_each"]
 TIMEOUT = 60.0  # seconds for reading
 
 
-def explain(sources: Sequence[Source], *, snapshot: Snapshot | None = None, timeout: float = TIMEOUT) -> Explanation:
-    """The explanation of the sources as one case. `"-"` is standard input; a snapshot, report or recording of
-    cudnn-doctor among them tells of the machine.
+def explain(
+    sources: Sequence[Source],
+    *,
+    snapshot: Snapshot | None = None,
+    findings: tuple[GivenFinding, ...] = (),
+    timeout: float = TIMEOUT,
+) -> Explanation:
+    """The explanation of the sources as one case. `"-"` is standard input; a snapshot or report of cudnn-doctor among
+    them tells of the machine.
 
-    `snapshot`: facts of the machine that wrote the text. `timeout`: seconds for reading; what has come until then is
-    explained.
+    `snapshot`: facts of the machine that wrote the text. `findings`: what is known of it otherwise. `timeout`: seconds
+    for reading; what has come until then is explained.
 
     Raises:
         InputError: a source cannot be read.
@@ -36,7 +43,7 @@ def explain(sources: Sequence[Source], *, snapshot: Snapshot | None = None, time
     from cudnn_doctor.diagnose.diagnose import explain_case
     from cudnn_doctor.diagnose.given import Given
 
-    return explain_case(sources, beside=Given(snapshot=snapshot), timeout=timeout)
+    return explain_case(sources, beside=Given(snapshot=snapshot, findings=findings), timeout=timeout)
 
 
 def explain_each(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cudnn_doctor.model.facts import Snapshot
     from cudnn_doctor.model.report import Severity
 
+PROVED = "proved:"  # events of the very run prove this cause
 FOUND = "found:"  # an error-severity finding of our own rules names this cause
 HINTED = "hinted:"  # a warning does
 
@@ -25,6 +26,7 @@ class GivenFinding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = "error"
     title: str = ""
     causes: tuple[str, ...] = ()
+    proved: bool = False  # by the events of the run that the text is of
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +45,6 @@ def add_findings(given: tuple[GivenFinding, ...], ledger: Ledger, found: TokenSe
     for finding in given:
         if finding.status != "problem":
             continue
+        kind = PROVED if finding.proved else FOUND if finding.severity == "error" else HINTED
         for cause in finding.causes:
-            found.add(_kind(finding.severity) + cause, ledger.line(f"{finding.code}: {finding.title}"))
-
-
-def _kind(severity: Severity) -> str:
-    return FOUND if severity == "error" else HINTED
+            found.add(kind + cause, ledger.line(f"{finding.code}: {finding.title}"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cudnn_doctor.diagnose.given import FOUND, HINTED
+from cudnn_doctor.diagnose.given import FOUND, HINTED, PROVED
 from cudnn_doctor.logs.patterns import Knowledge, PointRule
 from cudnn_doctor.model.observations import Tokens
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_CAUSES = 6
 # Points of a cause that a finding of our own rules names: (the text speaks for it as well, it does not).
-_OWN_FINDING = {FOUND: (8, 4), HINTED: (3, 1)}
+_OWN_FINDING = {PROVED: (12, 12), FOUND: (8, 4), HINTED: (3, 1)}
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,9 +108,9 @@ def _own_findings(tokens: Tokens, found: dict[str, list[Sign]]) -> Iterator[tupl
             if name.startswith(kind):
                 cause = name.removeprefix(kind)
                 supported = sum(s.points for s in found.get(cause, ())) > 0
-                because = "cudnn-doctor found it on the machine"
+                because = "the run's events prove it" if kind == PROVED else "cudnn-doctor found it on the machine"
                 points = both if supported else alone
-                decisive = supported and kind == FOUND
+                decisive = kind == PROVED or (supported and kind == FOUND)
                 yield cause, Sign(points=points, because=because, lines=lines[:2], decisive=decisive)
 
 

@@ -61,8 +61,6 @@ def _own(event: Event, statuses: Mapping[str, str], tokens: TokenSet) -> None:
         tokens.add("kind:warning" if event.id in WARNINGS else f"kind:{event.kind}", event.line)
     if status := status_of(event, statuses):
         tokens.add(f"status:{status}", event.line)
-    if "cause" in event.groups:
-        tokens.add(f"found:{event.groups['cause']}", event.line)
     if "xid" in event.groups:
         tokens.add(f"xid:{event.groups['xid']}", event.line)
     if event.groups.get("call") == "cudnncreate" or event.id == "create-handle":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cudnn_doctor import recordings
-from cudnn_doctor.diagnose import explain
+from cudnn_doctor.commands.explain_text import answer
+from cudnn_doctor.diagnose import InputError, explain
 from cudnn_doctor.diagnose.answered import ANSWERS, answered_by_machine
 from cudnn_doctor.model.base import Absent, known
 from cudnn_doctor.model.explanation import Explanation
@@ -135,3 +138,31 @@ def test_a_text_in_which_nothing_fails_stays_without_fault(tmp_path: Path) -> No
     noise = "I tensorflow/core/platform/cpu_feature_guard.cc:141] This TensorFlow binary is optimized with oneDNN\n"
     told = with_machine(tmp_path, noise, {"driver.kernel_module": known("570.86.10", EX)})
     assert told.verdict == "no-problem"
+
+
+def recorded(tmp_path: Path, name: str) -> str:
+    """A recording of `run`, made on an H200."""
+    file = tmp_path / f"{name}.jsonl"
+    packed = HERE.parent / "recordings" / "run" / f"{name}.jsonl.gz"
+    file.write_bytes(gzip.decompress(packed.read_bytes()))
+    return str(file)
+
+
+def test_a_run_beside_a_log_tells_what_the_log_does_not(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(MAPPING, encoding="utf-8")
+    assert explain([log]).verdict == "undetermined"
+    run = recorded(tmp_path, "c_cudnn8_reset")
+    told = msgspec.json.decode(answer([str(log), run], "json"), type=Explanation)
+    best = told.causes[0]
+    assert (told.verdict, best.cause, best.confidence) == ("cause-found", "context-reset", "confirmed")
+    assert best.evidence[0].text.startswith("run: 0.993 s: cuDevicePrimaryCtxReset ended context 0x55a225d4c5f0")
+    assert best.evidence[0].because == "the run's events prove it"
+
+
+def test_a_run_alone_is_a_case_and_two_are_two(tmp_path: Path) -> None:
+    reset, fork = recorded(tmp_path, "c_cudnn8_reset"), recorded(tmp_path, "c_cudnn8_fork")
+    assert "[context-reset]" in answer([reset], "text")
+    assert answer([reset, fork], "text", separate=True).count("CAUSE FOUND") == 2
+    with pytest.raises(InputError, match="2 recordings of `run` are 2 cases: add --separate"):
+        answer([reset, fork], "text")
