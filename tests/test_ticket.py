@@ -23,7 +23,10 @@ from cudnn_doctor.model.base import decode, known, value_or
 from cudnn_doctor.model.live import Termination
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
+from cudnn_doctor.redact.changes import doubtful
+from cudnn_doctor.redact.redactor import Identity, Redactor
 from cudnn_doctor.render import archive
+from cudnn_doctor.render.review import preview
 from cudnn_doctor.rules.base import Case
 from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.sample import live_check, sample
@@ -160,6 +163,47 @@ def test_what_was_replaced_is_listed_without_the_secret(box: Path, log: Path) ->
     assert TOKEN not in err
     assert "cudnn-doctor: home: '/home/zaphod' became '~', " in err
     assert call("--replay", box, "--log", log)[1] == out
+
+
+def test_a_review_shows_all_side_by_side(tmp_path: Path, box: Path, log: Path) -> None:
+    path = tmp_path / "ticket.md"
+    code, _, err = call("--replay", box, "--log", log, "--review", "-o", path)
+    assert code == 1
+    rows = [tuple(part.strip() for part in line.split(" | ", 1)) for line in err.splitlines() if " | " in line]
+    assert rows[0] == ("before", "after")
+    assert ("Serial Number: 1654523003107", "Serial Number: <serial-1>") in rows
+    assert "\nReplaced: " in err
+    assert f"written to {path}; problem: CD306 " in err
+    assert leaked(path.read_text()) == []
+
+
+def test_the_preview_names_kinds_and_what_was_least_sure() -> None:
+    redactor = Redactor(Identity())
+    text = redactor.text("token=abc1\nYour key phrase: m8Kd2vQx7Lp1Zr4Tw9Ys\n/home/carol/x")
+    shown = preview(redactor.redactions, tuple(redactor.changes()), ("value Zq8rT2mNp4Ls9vXw1bYc6dEf0",))
+    assert "m8Kd2" not in text
+    assert shown == (
+        "Replaced: 2 secret, 1 user.\n"
+        "Replaced by their look alone:\n"
+        "  Your key phrase: m8Kd2vQx7Lp1Zr4Tw9Ys  ->  Your key phrase: <secret>\n"
+        "Left as they are, though they look drawn at random:\n"
+        "  value Zq8rT2mNp4Ls9vXw1bYc6dEf0\n"
+        "See all of it with --review before you post the ticket.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("value Zq8rT2mNp4Ls9vXw1bYc6dEf0", True),
+        ("commit 0123456789abcdef0123456789abcdef01234567", False),
+        ("_ZN3c104cuda20CUDACachingAllocator9allocatorE", False),
+        ("/opt/conda/lib/python3.10/site-packages/torch", False),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32", False),
+    ],
+)
+def test_what_still_looks_drawn_at_random(line: str, expected: bool) -> None:
+    assert list(doubtful(line)) == ([line] if expected else [])
 
 
 def test_no_redact_is_marked(tmp_path: Path, box: Path, log: Path) -> None:

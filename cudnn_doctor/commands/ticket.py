@@ -15,6 +15,7 @@ from cudnn_doctor.model.explanation import Explanation
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Report
 from cudnn_doctor.model.run_recording import RunRecording, encode_run
+from cudnn_doctor.redact.changes import Change, doubtful
 from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machine
 from cudnn_doctor.render.archive import Attachment
 
@@ -42,6 +43,8 @@ class Ticket(Base, frozen=True, kw_only=True):
     explanation: Explanation | None
     logs: tuple[Attachment, ...]
     redactions: tuple[Redaction, ...]
+    changes: tuple[Change, ...] = ()
+    doubtful: tuple[str, ...] = ()  # lines of the logs that were left and look as if they held a secret
 
 
 def make(request: Request, environ: Mapping[str, str], today: date, progress: Callable[[str], None]) -> Ticket:
@@ -80,7 +83,12 @@ def make(request: Request, environ: Mapping[str, str], today: date, progress: Ca
     logs = tuple(Attachment(name=redactor.text(a.name), text=redactor.text(a.text)) for a in logs)
     logs = (*_recorded(run), *logs)
     return Ticket(
-        report=marked(clean, redactor.redactions), explanation=told, logs=logs, redactions=redactor.redactions
+        report=marked(clean, redactor.redactions),
+        explanation=told,
+        logs=logs,
+        redactions=redactor.redactions,
+        changes=tuple(redactor.changes()),
+        doubtful=tuple(dict.fromkeys(line for log in logs for line in doubtful(log.text))),
     )
 
 

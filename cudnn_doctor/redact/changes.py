@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from cudnn_doctor.redact.names import entropy, looks_secret
 from cudnn_doctor.redact.spans import Span
 
 PLACEHOLDER = re.compile(r"<(?:secret|removed|(?:user|host|email|address|mac|serial|account)-\d{1,9})>")
@@ -56,3 +57,15 @@ def changed_lines(text: str, places: tuple[tuple[int, int, str, bool], ...]) -> 
             if at == len(places) or places[at][0] > end:
                 break
         yield Change(text[start:end], after + text[done:end], sure)
+
+
+_RUN = re.compile(r"[A-Za-z0-9+/=_-]{24,400}")
+_KNOWN_RUN = re.compile(r"[0-9a-f]{24,}|[A-Z_0-9]+|[a-z_0-9/.-]+|[\w/.-]*/[\w/.-]*")
+
+
+def doubtful(text: str) -> Iterator[str]:
+    """Lines of a redacted text in which something still looks drawn at random: no hash, path or name of a function."""
+    for line in text.splitlines():
+        runs = (run[0] for run in _RUN.finditer(line) if not _KNOWN_RUN.fullmatch(run[0]))
+        if any(looks_secret(run, 24) and entropy(run) > 4.0 and not run.startswith("_Z") for run in runs):
+            yield line

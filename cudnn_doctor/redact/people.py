@@ -60,7 +60,7 @@ TEMPORARY = Signed(
         )
     ),
 )
-WORK = Signed(r"((?<![\w./-])/(?:[a-z]{1,8}/)?work/)([a-z][\w.-]{1,31})(?=/)", "/work/")
+WORK = Signed(r"((?<![\w./-])/(?:[a-z]{1,8}/)?work/)([a-z][\w.-]{2,31})(?=/)", "/work/")
 PROJECT = Signed(r"((?<![\w./-])/(?:[a-z]{1,8}/)?(?:projects?|proj)/)([\w.-]{2,64})", "/proj")
 NESTED_USER = Signed(
     r"(?i)(\b(?:user|owner|author|account)\\?['\"]?\s?[:=]\s?\{[^{}\n]{0,200}?\\?['\"](?:name|login|username|id"
@@ -210,7 +210,8 @@ def _homes(text: str, folded: str) -> Iterator[Span]:
             yield from _person(text, *more.span(1))
     for pattern in (TILDE, TEMPORARY, WORK, NESTED_USER):
         for m in pattern.finditer(text, folded):
-            yield from _person(text, *m.span(2))
+            if pattern is not WORK or m[2].lower() not in _DATA_WORDS | p.COMMON_NAMES:
+                yield from _person(text, *m.span(2))
     for m in USER_PROSE.finditer(text, folded):
         name = m[2].strip("'\"")
         if name.lower() not in p.NO_NAMES and not _nobody(name):
