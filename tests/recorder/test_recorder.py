@@ -269,3 +269,48 @@ def test_every_event_is_written_to_json_and_back(tmp_path: Path) -> None:
     recording = record(tmp_path, "reset")
     assert msgspec.json.decode(msgspec.json.encode(recording), type=Recording) == recording
     assert {tag_of(e) for e in recording.events} > {"library-loaded", "context-ended"}
+
+
+def test_the_stack_unwinds_through_it(tmp_path: Path) -> None:
+    """A crash handler's backtrace reaches the user's function, a cancelled thread its destructors (glibc 2.35 on)."""
+    if tuple(map(int, (os.confstr("CS_GNU_LIBC_VERSION") or "glibc 0.0").split()[1].split("."))) < (2, 35):
+        pytest.skip("unwinders cannot see an audit library before _dl_find_object")
+    source, target = Path(__file__).with_name("unwind.cc"), tmp_path / "unwind"
+    libraries = [build.cudnn(), build.cuda(), "-lpthread"]
+    subprocess.run(["g++", "-O1", "-rdynamic", "-o", target, source, *libraries], check=True)
+    (tmp_path / "events").mkdir()
+    done = run(tmp_path / "events", target, STUB_DO="cudnnCreate:segv")
+    names = re.findall(r"(\S+)\((?:(\w+)\+|)", done.stdout)
+    assert [n for _, n in names if n in ("cudnnCreate", "user_function", "main")] == [
+        "cudnnCreate",
+        "user_function",
+        "main",
+    ]
+    assert [n for n, _ in names].count(recorder()) == 1
+    done = run(tmp_path / "events", target, "cancel", STUB_DO="cudnnSetStream:hang")
+    assert done.stdout == "destructor ran\njoined\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a program setuid")
+def test_a_setuid_program_has_no_recording(tmp_path: Path) -> None:
+    target, folder = tmp_path / "setuid", tmp_path / "events"
+    shutil.copy(program("dlsym"), target)
+    folder.mkdir()
+    run(folder, target, "load")
+    assert len(read_folder(folder)) == 1
+    os.chown(target, 65534, 65534)
+    target.chmod(0o4755)  # ld.so ignores LD_AUDIT now, and LD_LIBRARY_PATH
+    run(folder, target, "load")
+    assert len(read_folder(folder)) == 1
+
+
+def test_a_program_with_musl_has_no_recording(tmp_path: Path) -> None:
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl-gcc here")
+    source, target = tmp_path / "m.c", tmp_path / "musl"
+    source.write_text("int main(void) { return 5; }")
+    subprocess.run(["musl-gcc", "-o", target, source], check=True)
+    (tmp_path / "events").mkdir()
+    done = run(tmp_path / "events", target)
+    assert (done.returncode, done.stderr) == (5, "")
+    assert read_folder(tmp_path / "events") == ()
