@@ -5,6 +5,9 @@
 #include <stdio.h>
 #if PY_VERSION_HEX >= 0x030b0000
 #include "internal/pycore_frame.h"
+#if PY_VERSION_HEX >= 0x030e0000
+#include "internal/pycore_interpframe_structs.h"
+#endif
 #else
 #include <frameobject.h>
 #endif

@@ -20,14 +20,14 @@ from tests.recorder.program import program, record, run
 
 LINES = Path(__file__).parent / "lines.py"
 LAYOUTS = Path(recorder.__file__).parent / "source" / "python.h"
-KNOWN = (10, 11, 12, 13)
+KNOWN = (10, 11, 12, 13, 14)
 
 
 @cache
 def interpreters() -> dict[str, Path]:
     """By version ("3.12"): this one, those on the path, those of pyenv."""
     places = [Path(sys.executable), *Path.home().glob(".pyenv/versions/3.*/bin/python3"), Path("/usr/bin/python3")]
-    places += [Path(path) for n in range(8, 15) if (path := shutil.which(f"python3.{n}"))]
+    places += [Path(path) for n in range(8, 16) if (path := shutil.which(f"python3.{n}"))]
     found: dict[str, Path] = {}
     for place in places:
         if place.exists():
@@ -59,7 +59,7 @@ def test_the_line_of_every_kind_of_frame(tmp_path: Path, version: str) -> None:
     assert ended[6].tid != recording.process.pid
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.14"])
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.15"])
 def test_another_version_is_said_to_be_unknown(tmp_path: Path, version: str) -> None:
     if version not in interpreters():
         pytest.skip(f"no Python {version} here")

@@ -276,7 +276,7 @@ def test_the_stack_unwinds_through_it(tmp_path: Path) -> None:
     if tuple(map(int, (os.confstr("CS_GNU_LIBC_VERSION") or "glibc 0.0").split()[1].split("."))) < (2, 35):
         pytest.skip("unwinders cannot see an audit library before _dl_find_object")
     source, target = Path(__file__).with_name("unwind.cc"), tmp_path / "unwind"
-    libraries = [build.cudnn(), build.cuda(), "-lpthread"]
+    libraries = [str(build.cudnn()), str(build.cuda()), "-lpthread"]
     subprocess.run(["g++", "-O1", "-rdynamic", "-o", target, source, *libraries], check=True)
     (tmp_path / "events").mkdir()
     done = run(tmp_path / "events", target, STUB_DO="cudnnCreate:segv")

@@ -27,6 +27,7 @@ static const struct layout layouts[] = {
     {11, 56, 8, 32, 48, 56, 69, 72, 112, 128, 136, 184, 48, 72},
     {12, 56, 0, 0, 8, 56, 70, 68, 112, 128, 136, 192, 40, 56},
     {13, 72, 0, 0, 8, 56, 70, 68, 112, 128, 136, 200, 40, 56},
+    {14, 72, 0, 0, 8, 56, 74, 68, 112, 128, 136, 208, 40, 56},
 };
 enum { NO_LINK = 10, LINKED_UNTIL = 12, OWNED_BY_C = 3 };
 
@@ -177,9 +178,9 @@ static void take_python(struct event *event) {
     for (int depth = 0; frame && depth < FRAMES_READ; depth++) {
         unsigned char f[104], code[CODE_SIZE];
         if (!read_memory(frame, f, sizeof f)) break;
-        word at = word_at(f, l->code);
+        word at = word_at(f, l->code) & ~(word)3; /* 3.14 marks borrowed references in the lowest bits */
         frame = word_at(f, l->previous);
-        if (l->minor >= 12 && f[l->owner] == OWNED_BY_C) continue; /* stands for a C function that called Python */
+        if (l->minor >= 12 && f[l->owner] >= OWNED_BY_C) continue; /* stands for a C function that called Python */
         if (!read_memory(at, code, sizeof code) || word_at(code, 8) != python.code_type) break;
         if (end - to < 270) break;
         char *start = to, *next = read_text(word_at(code, l->file_name), to, end, 160);
