@@ -19,10 +19,11 @@ from cudnn_doctor.logs.patterns import Knowledge, load
 from cudnn_doctor.logs.stated import Extract, extract
 from cudnn_doctor.logs.stated_machine import stated_machine
 from cudnn_doctor.logs.values import dotted
+from cudnn_doctor.model.base import Known, value_or
 from cudnn_doctor.model.errors import InputError
 from cudnn_doctor.model.explanation import Cause, Evidence, Experiment, Explanation, Facts, Fix
 from cudnn_doctor.model.observations import Tokens, TokenSet
-from cudnn_doctor.model.stated import NO_VERSION
+from cudnn_doctor.model.stated import NO_VERSION, NOT_STATED
 
 if TYPE_CHECKING:
     from cudnn_doctor.diagnose import Source
@@ -129,7 +130,8 @@ def _explain(read: Read) -> Explanation:
     knowledge = load()
     seen = observed(read.text, read.beside, knowledge)
     facts = _facts(seen.text, seen.stated)
-    filling = values.values(facts, circumstances.wanted_major(seen.text.lowered), knowledge)
+    known = _of_machine(seen.view) | facts
+    filling = values.values(known, circumstances.wanted_major(seen.text.lowered), knowledge)
     signs = seen.signs | values.tokens(filling)
     ranking = rank.rank(signs, knowledge)
     quoted = [_quoted(seen.text, c) for c in ranking.candidates]
@@ -137,7 +139,7 @@ def _explain(read: Read) -> Explanation:
     case = advice.Case(
         ranking=ranking,
         signs=signs,
-        facts=_of_machine(seen.view) | facts,
+        facts=known,
         values=filling,
         knowledge=knowledge,
     )
@@ -166,12 +168,17 @@ def _runnable(step: Step, script: str) -> Step:
 
 
 def _of_machine(view: Snapshot | None) -> dict[str, str]:
-    """The framework of the machine, as a text would have named it."""
-    for framework in view.frameworks[:1] if view else ():
+    """What the machine is, as a text would have stated it."""
+    found: dict[str, str] = {}
+    if view is None:
+        return found
+    for framework in view.frameworks[:1]:
         if framework.name != "other" and framework.version != NO_VERSION:
-            name = "pytorch" if framework.name == "torch" else framework.name
-            return {"framework": name, "framework_version": framework.version}
-    return {}
+            found["framework"] = "pytorch" if framework.name == "torch" else framework.name
+            found["framework_version"] = framework.version
+    gpus = value_or(view.gpus, ())
+    facts = {"gpu": gpus[0].name if gpus else NOT_STATED, "driver": view.driver.version, "os": view.host.os}
+    return found | {key: fact.value for key, fact in facts.items() if isinstance(fact, Known)}
 
 
 def _one_speaker(text: document.Document, events: list[signatures.Event]) -> set[int]:

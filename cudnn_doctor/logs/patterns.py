@@ -2,7 +2,7 @@
 
 `knowledge/explain.json` is made when the package is built (.ci/build_hook.py) and never committed. It tells which YAML
 it was made of; where that has changed since, as in a checkout at work, or where there is no such file, the YAML itself
-is compiled. The matrix goes in as it is.
+is compiled.
 """
 
 from __future__ import annotations
@@ -162,19 +162,13 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     questions: list[KnownQuestion]
     circumstances: list[Circumstance]
     experiments: list[KnownExperiment]
-    tables: msgspec.Raw
 
     @property
     def matrix(self) -> Matrix:
         """The compatibility matrix, read on first use."""
-        return _matrix(bytes(self.tables))
+        from cudnn_doctor.matrix.load import load_matrix
 
-
-@cache
-def _matrix(raw: bytes) -> Matrix:
-    from cudnn_doctor.matrix.tables import Matrix
-
-    return msgspec.json.decode(raw, type=Matrix)
+        return load_matrix()
 
 
 @cache
@@ -224,8 +218,7 @@ def compile_all() -> bytes:
     from cudnn_doctor.matrix.load import load_matrix
 
     facts = knowledge("facts")
-    matrix = load_matrix()
-    names = [(r.cc, r.regex) for r in matrix.gpu_names] + [("2.0", facts["before_cudnn"])]
+    names = [(r.cc, r.regex) for r in load_matrix().gpu_names] + [("2.0", facts["before_cudnn"])]
     return msgspec.json.encode(
         {
             "made_of": _sum(),
@@ -243,7 +236,6 @@ def compile_all() -> bytes:
             "questions": knowledge("questions"),
             "circumstances": knowledge("circumstances"),
             "experiments": knowledge("experiments"),
-            "tables": matrix,
         }
     )
 

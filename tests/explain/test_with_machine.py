@@ -166,3 +166,12 @@ def test_a_run_alone_is_a_case_and_two_are_two(tmp_path: Path) -> None:
     assert answer([reset, fork], "text", separate=True).count("CAUSE FOUND") == 2
     with pytest.raises(InputError, match="2 recordings of `run` are 2 cases: add --separate"):
         answer([reset, fork], "text")
+
+
+def test_fixes_are_for_the_framework_of_the_machine(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("CUDA error: initialization error\n", encoding="utf-8")
+    own = "Start workers with spawn, or touch CUDA only inside them"  # PyTorch's
+    with_torch = explain([log], snapshot=sample().snapshot).causes[0]
+    assert (with_torch.cause, with_torch.fixes[0].text.startswith(own)) == ("fork-after-init", True)
+    assert not explain([log]).causes[0].fixes[0].text.startswith(own)

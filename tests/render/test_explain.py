@@ -47,10 +47,9 @@ def test_cause_found_is_told_with_lines_fixes_and_what_not_to_do() -> None:
         "What to do\n"
         "  1. Start workers with spawn, or touch CUDA only inside them; keep CUDA tensors out of the dataset\n"
         "     and collate function\n"
-        "     python -c \"import torch.multiprocessing as m; m.set_start_method('spawn')\"\n"
         "     Verify: With num_workers=0 the error is gone as well, which proves the fork\n"
-        "  2. Use the start method spawn (or forkserver), or initialise CUDA only in the child\n"
-        "     python -c \"import multiprocessing as m; m.set_start_method('spawn')\"\n"
+        '  2. Use the start method spawn (or forkserver; multiprocessing.set_start_method("spawn") at the\n'
+        "     start of the program), or initialise CUDA only in the child\n"
         "     Verify: The child's first GPU operation passes\n"
         "  Does not help: Reinstalling CUDA, cuDNN or the driver.\n"
         "\n"
@@ -141,7 +140,8 @@ def test_markdown_is_an_answer_to_paste() -> None:
     assert text.startswith("**Cause (confirmed):** CUDA was used before fork()")
     assert "- line 26: `RuntimeError: Cannot re-initialize CUDA in forked subprocess." in text
     assert "1. Start workers with spawn" in text
-    assert "\n   `python -c" in text
+    shadowed = render(explain([LOGS / "jax_shadow.log"]), "markdown")
+    assert "\n   `" in shadowed  # a command is code, on a line of its own
     silent = render(explain([LOGS / "jax_healthy.log"]), "markdown")
     assert silent.startswith("**Not a cuDNN problem:** This is not about cuDNN: no error of NVIDIA's")
     asked = render(explain([LOGS / "torch_memory.log"]), "markdown")
