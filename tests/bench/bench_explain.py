@@ -3,9 +3,9 @@
 python -m tests.bench.bench_explain [FOLDER]     the logs are made in FOLDER (2.3 GB; default: the temporary folder)
 
 Large logs: the same file by `grep -c -E` with the same alternatives, in turn; explain must reach half of grep's
-throughput, in the same memory for 10 MB and 1 GB, and in time linear in the size. One ticket: at most 2.5 times
-`python -c "import argparse, json, re"`. Exit code 1 where a goal is missed. Best of several runs: what else the machine
-does only adds.
+throughput, in the same memory for 10 MB and 1 GB, and in time linear in the size. One ticket: at most 5 times
+`python -c "import argparse, json, re"`: the rules of `check` judge what it states. Exit code 1 where a goal is missed.
+Best of several runs: what else the machine does only adds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZES = (10_000_000, 100_000_000, 1_000_000_000)  # bytes
 RUNS = 5
 TICKET_RUNS = 25
 GOAL_GREP = 0.5  # of grep's throughput on the largest log
-GOAL_TICKET = 2.5  # times an interpreter that imports argparse, json and re
+GOAL_TICKET = 5.0  # times an interpreter that imports argparse, json and re
 GOAL_LINEAR = 1.3  # times the size's ratio
 # Prints the peak memory of the program itself: what a parent reads holds what the parent had before.
 CHILD = """
