@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import sys
@@ -45,7 +46,7 @@ def mutated(document: Any, rng: random.Random) -> str:
             del node[key]
         elif what == 1:
             alike = [h for h in HOSTILE if type(h) is type(node[key])]
-            node[key] = rng.choice(alike if alike and rng.random() < 0.8 else HOSTILE)
+            node[key] = copy.deepcopy(rng.choice(alike if alike and rng.random() < 0.8 else HOSTILE))
         elif what == 2 and isinstance(node[key], str):
             node[key] = node[key][: rng.randrange(len(node[key]) + 1)] + rng.choice(
                 ("", "\x00", "\U0001f600", "9" * 40)
@@ -54,7 +55,7 @@ def mutated(document: Any, rng: random.Random) -> str:
             node[key] = node[key] * rng.choice((2, 30))
         else:
             other, there = rng.choice(list(places(tree)))
-            node[key] = other[there] if other is not tree else 7
+            node[key] = json.loads(json.dumps(other[there]))  # a copy: an ancestor would hold itself
     text = json.dumps(tree)
     return text[: rng.randrange(len(text))] if rng.random() < 0.05 else text
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudnn_doctor.redact import environment, hosts, people
+from cudnn_doctor.redact import devices, environment, hosts, people
 from cudnn_doctor.redact.search import AHEAD, BACK, Signed, fold
 
 SIGNED = {
     name.strip("_"): p
-    for module in (environment, hosts, people)
+    for module in (devices, environment, hosts, people)
     for name, p in vars(module).items()
     if isinstance(p, Signed)
 }

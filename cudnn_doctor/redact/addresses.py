@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from cudnn_doctor.redact.hosts import private
 from cudnn_doctor.redact.patterns import OPEN_ADDRESSES
 
 # What stands before a version: a comparison, the end of a file's or package's name, a product.
@@ -82,4 +81,16 @@ def _is_v6(found: str) -> bool:
     telling = re.search(r"\d", bare) or len(groups) >= 4 or re.match(r"(?i)f[cde]", bare)
     return bool(telling) and not (
         len(groups) == 2 and len(bare) < 7 and "." not in bare and not re.match(r"(?i)f[cde]|[23]", bare)
+    )
+
+
+def private(parts: list[int]) -> bool:
+    """Whether an address belongs to a network of somebody's own (RFC 1918, 3927, 6598)."""
+    a, b = parts[:2]
+    return (
+        a == 10
+        or (a == 172 and 16 <= b <= 31)
+        or (a == 192 and b == 168)
+        or (a == 169 and b == 254)
+        or (a == 100 and 64 <= b <= 127)
     )

@@ -6,8 +6,6 @@ operator and a value. Nothing here matches more than a bounded stretch after a n
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator
 
@@ -22,10 +20,10 @@ _WORD_BEFORE = re.compile(r"([A-Za-z]{2,16})[ \t]\Z")
 _LEFT = re.compile(r"[\w.$-]{1,96}\Z")
 _RIGHT = re.compile(r"[\w-]{0,96}(?:\.(?=[A-Za-z_])[\w-]{1,96}){0,8}")
 _BETWEEN = re.compile(
-    r"""(?:\[\d{0,3}\])?(?:\\?["'`])?\]?                                  # what closes the name
+    r"""(?:\[\d{0,3}\])?(?:\\{0,7}["'`]|&(?:quot|apos|\#3[49]);)?\]?                     # what closes the name
         (?:(?P<assign>(?:(?:[ \t]{1,4}|:[ \t]?)(?:string|String|str|text|bytes|\[\]byte|varchar|SecretStr)(?=[ \t]*=))?
               [ \t]{0,40}(?:\|\|=|\?{1,2}=|[.+]=|:=|=>|->|<<<|={1,3}|!==?|:{1,2}(?!:))[ \t]{0,8})
-          |(?P<coded>%3[dDaA](?:%20|\+)?)
+          |(?P<coded>%(?:25){0,3}3[dDaA](?:%20|\+)?)
           |(?P<next>,[ \t]{0,4}(?=\\?["']))
           |(?P<nul>\0)
           |(?P<tag>(?:[ \t][^<>\n]{0,80})?>\s{0,60})
@@ -34,7 +32,8 @@ _BETWEEN = re.compile(
     re.VERBOSE,
 )
 _QUOTED = re.compile(
-    r"""(?:[rbufRBUF]{0,2}|@|\$)?(?:(\\["'])(.{0,4000}?)(?:\1|$)|(["'`])((?:[^\\\n]|\\.){0,4000}?)(?:\3|$))""",
+    r"""(?:[rbufRBUF]{0,2}|@|\$)?(?:(\\{1,7}["']|&(?:quot|apos|\#3[49]);)(.{0,4000}?)(?:\1|$)"""
+    r"""|(["'`])((?:[^\\\n]|\\.){0,4000}?)(?:\3|$))""",
     re.MULTILINE,
 )
 _BARE = re.compile(r"[^\s\0]{1,4000}")
@@ -44,6 +43,7 @@ _MORE_KEYS = re.compile(
 _CLOSERS = "\"'`,;)]}>"
 _BLOCK = re.compile(r"[|>][-+]?\d?[ \t]*\r?\n((?:[ \t]{1,40}[^\n]{1,4000}(?:\r?\n|$)){1,200})")
 _NEXT_LINE = re.compile(r"[ \t\\]*\r?\n[ \t]{1,40}(?![\w.-]{1,60}(?:=[^=\s]|:))([^\s\0]{1,4000})[ \t]*(?=\r?\n|$)")
+_TAG_START = re.compile(r"<(?:[\w-]{1,40}:)?\Z")
 _REVERSED = re.compile(r"""([\"'`])((?:(?!\1)[^\n]){1,400})\1[ \t]{0,4}[!=]={1,2}[ \t]{0,4}\Z""")
 _IDENTIFIED = re.compile(r"(?i)[ \t]{1,8}(?:with[ \t]\w{1,40}[ \t])?(?:by|as)[ \t]{1,8}(?:password[ \t]{1,4})?")
 _PIPED = re.compile(
@@ -62,7 +62,10 @@ _PROSE = re.compile(
 )
 _HEX_CONTEXT = re.compile(r"(?i)commit|sha-?\d*|hash|digest|revision|checksum|cache|uuid|fingerprint|version")
 _XML_VALUE = re.compile(r"[^<\n]{0,4000}[^<\s](?=\s{0,60}<)")
-_SECOND = re.compile(r"""["']?[\s,;}]{1,40}["']?(?i:value|val)["']?[ \t]{0,3}[=:][ \t]{0,3}""")
+_SECOND = re.compile(
+    r"""["']?[\s,;}]{1,40}["']?(?i:value|val)["']?[ \t]{0,3}[=:][ \t]{0,3}|</\w{1,20}>\s{0,60}<(?:string|value|val)>"""
+    r"""|["']\r?\n\r?\n(?=\S)"""
+)
 _SCHEME = re.compile(
     r"(?i)(bearer|basic|token|digest|negotiate|ntlm|apikey|api-key|aws4-hmac-sha256|key|ssws|splunk|hawk)[ \t:=]{1,3}"
 )
@@ -136,7 +139,7 @@ def _after(text: str, start: int, end: int, name: str, strong: bool) -> Iterator
         else:
             yield from _paired(text, end, name, strong)
     elif kind == "tag":
-        value = _XML_VALUE.match(text, at) if text[max(0, start - 1) : start] == "<" else None
+        value = _XML_VALUE.match(text, at) if _TAG_START.search(text, max(0, start - 42), start) else None
         closed = value and text[value.end() : value.end() + 64].lstrip().startswith("</")
         if value and (closed or name != "secret") and _counts(name, value[0], strong):  # <secret> is our own as well
             yield Span(at, value.end(), "secret", strong)
@@ -289,17 +292,6 @@ def _counts(name: str, value: str, strong: bool) -> bool:
         return True
     if last == "pass":
         return names.unlike_words(value)
-    if last.endswith("auth") and basic_pair(value):
+    if last.endswith("auth") and names.basic_pair(value):
         return True
     return names.looks_secret(value, 32 if "sig" in last else 16)
-
-
-def basic_pair(value: str) -> bool:
-    """Whether a value is base64 of `user:password`."""
-    if not re.fullmatch(r"[A-Za-z0-9+/_-]{8,400}={0,2}", value):
-        return False
-    try:
-        plain = base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=False).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError, ValueError):
-        return False
-    return bool(re.fullmatch(r"[!-9;-~]{1,80}:[ -~]{1,200}", plain))

@@ -1,4 +1,4 @@
-"""Where: hosts in addresses, fields, prompts and lists of nodes; network and hardware addresses; serial numbers."""
+"""Where: hosts in addresses, fields, prompts and lists of nodes; logins in addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _SLASH_LOGIN = Signed(
     r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://)([^\s:/@'\"<>]{1,80}:(?!\d{1,5}/)[^\s@'\"<>]{1,200})@(?=[\w.\[-])", "://"
 )
 BARE_LOGIN = Signed(
-    r"(?<![\w/@:.+-])([\w.+-]{1,64}:[^\s@/'\"<>]{1,200})@(?!sha256)(?=[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,62}){0,8}"
+    r"(?:(?<![\w/@:.+-])|(?<=[\s'\"]//)|(?<=\A//))([\w.+-]{1,64}:[^\s@/'\"<>]{1,200})@(?!sha256)(?=(?:tcp|unix)\("
+    r"|[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,62}){0,8}"
     r"(?::\d{2,5}\b|/|\s|$|['\"]))",
     "@",
 )
@@ -147,9 +148,12 @@ HOST_FIELD = Signed(
     re.compile(r"linux [\w.-]{1,80} \d"), re.compile(r"\[[a-z][\w.-]{1,80}:\d{1,9}\]"),
 )  # fmt: skip
 SYSLOG = re.compile(
-    r"(?m)^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{4}-\d\d-\d\d[T ][\d:.,+-]{8,30}Z?)"
-    r" (?=\S{1,80} (?:kernel|systemd|[\w./@-]{1,40}\[\d{1,9}\]|[a-z][\w.-]{1,30}):)([A-Za-z][\w.-]{0,80})(?![\w(])"
+    r"(?m)^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})? "
+    r"(?=\S{1,80} (?:kernel|systemd|[\w./@-]{1,40}\[\d{1,9}\]|[a-z][\w.-]{1,30}):)"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.,+-]{7,29}\dZ? (?=\S{1,80} (?:kernel|systemd|[\w./@-]{1,40}\[\d{1,9}\]):))"
+    r"([A-Za-z][\w.-]{0,80})(?![\w(])"
 )
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")  # CUDA_ERROR_INVALID_VALUE
 _TRIPLET = re.compile(r"(?:x86_64|i[3-6]86|aarch64|arm\w{0,6}|ppc64le|powerpc\w{0,4}|riscv64|s390x)\b")
 LIKE_A_HOST = re.compile(r"[\d.-]")  # other words that a log calls a host may stand elsewhere and mean something
 _NUMBERED = (
@@ -160,10 +164,28 @@ _NUMBERED = (
 NODE = Signed(rf"(?i)(\bnodes?['\"]?\s?[=:]\s?['\"]?|\bnode )({_NUMBERED})(?![\w(])", "node")
 SHORT_PORT = Signed(rf"(?i)((?<![\w./@-]))({_NUMBERED})(?=:\d{{4,5}}\b)", re.compile(r":\d{4}"))
 HOST_LIST = Signed(
-    r"(?i)((?<![\w-])(?:-H|--?hosts?|-host|--hostlist|hosts['\"]?\s?[=:]|host_?list['\"]?\s?[=:])[ =]?\s?['\"\[]?)"
+    r"(?i)((?<![\w-])(?:-H|--?hosts?|-host|--hostlist|hosts['\"]?\s?[=:]|host_?list['\"]?\s?[=:]"
+    r"|exec_host\s?=)[ =]?\s?['\"\[ ]{0,3})"
     r"([A-Za-z][\w.-]{1,60}\d[\w.-]{0,40}(?::\d{1,5})?(?:['\"]?, ?['\"]?[A-Za-z][\w.-]{1,60}(?::\d{1,5})?){0,64})"
     r"(?=[\s'\"\]]|$)",
     "-h ", "host",
+)  # fmt: skip
+# A host's name alone where a sentence says that one stands there.
+SAID_HOST = Signed(
+    r"(?im)(\b(?:host|server|node) (?=[\w.-]{2,80} port \d)|\b(?:for|to|at|from|on|with|reach) (?-i:"
+    r"(?=[a-z][a-z0-9-]{2,40}:\d{4,5}\b))"
+    r"|\[(?=[a-z][\w.-]{1,80}\]:\d{2,5}\b)|\bnode:[ \t]{1,30}(?=[\w.-]{2,80}/\d)|\bexec_host\s?[=:]\s?"
+    r"(?=[\w.-]{2,80}/\d)"
+    r"|(?<=/\d\+)(?=[\w.-]{2,80}/\d)|^SERVER[ \t]{1,8}(?=[\w.-]{2,80}[ \t]{1,8}[\w=]{3,40}[ \t]{1,8}\d{4,5}))"
+    r"([A-Za-z][\w.-]{1,80})",
+    " port ", re.compile(r":\d{4}"), "]:", "node:", "exec_host", re.compile(r"/\d\+"), "server",
+)  # fmt: skip
+FROM_LITERAL = Signed(r"(--from-literal=[\w.-]{1,80}=)(['\"]?[^\s'\"]{1,400})", "--from-literal")
+WINDOWS_LOGIN = Signed(
+    r"(?i)(\b(?:xfreerdp|wfreerdp|rdesktop|psexec|mstsc)\b[^\n]{0,200}?\s/p:|\bnet use \S{1,80} (?=\S{1,80} /user)"
+    r"|\bsnmp\w{2,8}\b[^\n]{0,80}?\s-c ?"
+    r"|\bsecurestring[ \t]{1,4}(?:-string )?)(['\"]?[^\s'\"]{1,200})",
+    "freerdp", "rdesktop", "psexec", "mstsc", "net use", "snmp", "securestring",
 )  # fmt: skip
 NETRC_MACHINE = Signed(r"(?m)(^[ \t]*machine[ \t\n]{1,8})([\w.-]{2,80})", "machine")
 QUOTED_PORT = Signed(r"(['\"])([A-Za-z][\w-]{1,62}):(\d{2,5})\1", re.compile(r":\d{2,5}['\"]"))
@@ -177,59 +199,12 @@ ETC_HOSTS = re.compile(
 )
 SCP = Signed(r"(?m)(\b(?:scp|rsync|sftp)\b[^\n]{0,200}?[ \t])([A-Za-z][\w.-]{1,80})(?=:[~/\w])", "scp", "rsync", "sftp")
 
-SERIAL = Signed(
-    r"(?i)((?:\b|_)(?:serial(?:[ _-]?(?:number|no\.?|num|#))?|(?:gpu|board|chassis|system|product|disk"
-    r"|base ?board)[ _]serial(?:[ _]?(?:number|no\.?))?|s/n|asset[ _-]?tag|service[ _-]?tag|machine[ _-]?id"
-    r"|boot[ _-]?id|"
-    r"host[ _-]?id|system[ _-]?uuid|product[ _]uuid|invocation[ _]id|device[ _-]?id|install(?:ation)?[ _-]?id"
-    r"|licen[sc]e[ _-]?(?:id|key|no|number|code|file)?|activation[ _-]?(?:code|key)|product[ _-]?key"
-    r"|hardware[ _-]?id|dongle)"
-    r"\\?['\"]?\s{0,30}[=:#]\s{0,3}\\?['\"]?|<(?:serial|uuid|gpu_uuid|board_serial|chassis_serial_number)>)"
-    r"([A-Za-z0-9][A-Za-z0-9-]{5,40})(?![\w.])",
-    "serial", "s/n", re.compile("asset[ _-]?tag"), re.compile("service[ _-]?tag"), "uuid>", "dongle",
-    *(re.compile(w + r"\w{0,5}[ _-]?(?:id|uuid|key|code|no|number|file)?[\\'\"]{0,3}\s{0,30}[=:#]") for w in (
-        "machine", "boot", "host", "device", "install", "licen", "activation", "product", "hardware",
-    )),
-)  # fmt: skip
-UUID = Signed(
-    r"(?i)(?<![\w-])(?:(?:GPU|MIG)-[0-9a-f]{4,8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?"
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![\w-])"
-    r"|(?<=MIG-)GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    "gpu-", "mig-", re.compile("-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-"),
-)  # fmt: skip
-MAC = Signed(
-    r"(?i)(?<![0-9a-f:-])(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}(?![0-9a-f:-]|\.\d)"
-    r"|(?<![0-9a-f:-])(?:[0-9a-f]{2}-){5}(?:[0-9a-f]{2}-[0-9a-f]{2}-)?[0-9a-f]{2}(?![0-9a-f:-])|"
-    r"(?<![\w.])[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}(?![\w.])",
-    re.compile(":[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:"),
-    re.compile("-[0-9a-f]{2}-[0-9a-f]{2}-[0-9a-f]{2}-"), re.compile(r"\.[0-9a-f]{4}\.[0-9a-f]{4}"),
-)  # fmt: skip
-_ETHER = re.compile(r"(?i)(?:ether|mac|hw|lladdr|address|physical|bssid|link)\w*[ :=/-]{1,4}$")
-GUID = Signed(
-    r"(?i)((?:guid|lid_guid|wwn|wwpn|wwid|hca_id|ca_guid|eui)['\"]?\s{0,20}[:=]?\s{1,20}|\b(?:guid|wwn|wwid)[=:])"
-    r"(0x[0-9a-f]{12,16}|[0-9a-f]{4}(?::[0-9a-f]{4}){3}|[0-9a-f]{16})\b",
-    "guid",
-    "wwn",
-    "wwid",
-    "wwpn",
-    "hca_id",
-    "eui",
-)
-QUAD = Signed(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)", re.compile(r"\.\d{1,3}\.\d{1,3}\."))
-DASHED = Signed(r"(?i)(?<![\d-])((?:\d{1,3}-){3}\d{1,3})(?![\d-])", re.compile(r"-\d{1,3}-\d{1,3}-\d"))
-IPV6 = Signed(
-    r"(?:(?<![\w:.])|(?<=ib\d:)|(?<=[g-z]\d:))(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}|(?:[0-9a-fA-F]{1,4}"
-    r"(?::[0-9a-fA-F]{1,4}){0,6})?::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{0,4})(?:%\w{1,16})?(?![\w:]|\.\d)",
-    "::", re.compile(":[0-9a-f]{1,4}:[0-9a-f]{1,4}:[0-9a-f]{1,4}:"),
-)  # fmt: skip
-
 
 def find(text: str, folded: str) -> Iterator[Span]:
-    """Every host, address and number of a device; logins in addresses as secrets."""
+    """Every host; logins in addresses as secrets."""
     yield from _urls(text, folded)
     yield from _logins(text, folded)
     yield from _names(text, folded)
-    yield from _numbers(text, folded)
 
 
 def _urls(text: str, folded: str) -> Iterator[Span]:
@@ -252,7 +227,15 @@ def _names_a_host(host: str, *, login: bool) -> bool:
 
 
 def _logins(text: str, folded: str) -> Iterator[Span]:
-    for pattern, group in ((_SLASH_LOGIN, 2), (BARE_LOGIN, 1), (ORACLE_LOGIN, 2), (USER_PASSWORD, 2), (WEBHOOK, 2)):
+    for pattern, group in (
+        (_SLASH_LOGIN, 2),
+        (BARE_LOGIN, 1),
+        (ORACLE_LOGIN, 2),
+        (USER_PASSWORD, 2),
+        (WEBHOOK, 2),
+        (FROM_LITERAL, 2),
+        (WINDOWS_LOGIN, 2),
+    ):
         for m in pattern.finditer(text, folded):
             if pattern is WEBHOOK and not re.search(r"\d", m[2]):
                 continue
@@ -284,7 +267,7 @@ def _logins(text: str, folded: str) -> Iterator[Span]:
             "googleaccessid",
             "sid",
         ) or key.endswith(("credential", "signature", "security-token", "algorithm"))
-        if url and telling and not re.fullmatch(r"\d{0,6}", m[2]):
+        if (url or m[1][0] == "&") and telling and not re.fullmatch(r"\d{0,6}", m[2]):
             yield Span(m.start(2), m.end(2), "secret")
 
 
@@ -302,7 +285,15 @@ def _names(text: str, folded: str) -> Iterator[Span]:
         host = m[2].rstrip(".-")
         torchrun = re.fullmatch(r"[ \t]{0,8}host[ \t]{1,12}:[ \t]", m[1])
         common = host.lower() in p.COMMON_NAMES or host.lower() in p.NO_HOSTS or p.public_host(host) or len(host) < 2
-        if host.lower() == "localhost" or _TRIPLET.match(host) or (common and not torchrun):
+        weak = re.search(r"(?i)(?<![\w-])(?:server|host)\s{0,2}:\s{0,2}$", m[1]) and not LIKE_A_HOST.search(host)
+        if weak and text[m.end() : m.end() + 2].strip(" \t\r")[:1] not in ("", "\n"):
+            continue  # "policy server: none found"
+        if (
+            host.lower() == "localhost"
+            or _TRIPLET.match(host)
+            or _CONSTANT.fullmatch(host)
+            or (common and not torchrun)
+        ):
             continue
         if re.search(r"(?i)^\W*host\W*$", m[1]) and not re.search(r"[=:]\s?\\?['\"]?$", m[1]):
             continue
@@ -316,9 +307,18 @@ def _names(text: str, folded: str) -> Iterator[Span]:
                     "host",
                     learn=bool(LIKE_A_HOST.search(word[1])),
                 )
-    for pattern, group in ((NETRC_MACHINE, 2), (SHARE, 1), (NFS, 2), (SCP, 2), (NODE, 2), (SHORT_PORT, 2)):
+    for pattern, group in (
+        (NETRC_MACHINE, 2),
+        (SHARE, 1),
+        (NFS, 2),
+        (SCP, 2),
+        (NODE, 2),
+        (SHORT_PORT, 2),
+        (SAID_HOST, 2),
+    ):
         for m in pattern.finditer(text, folded):
-            if m[group].lower() not in p.NO_HOSTS | {"server", "host"} and not p.public_host(m[group]):
+            never = p.NO_HOSTS | ({"server", "host"} if pattern is not SAID_HOST else p.COMMON_NAMES)
+            if m[group].lower() not in never and not p.public_host(m[group]):
                 yield Span(m.start(group), m.end(group), "host", learn=bool(LIKE_A_HOST.search(m[group])))
     for m in QUOTED_PORT.finditer(text, folded):
         if m[2].lower() not in p.NO_HOSTS and m[2].lower() not in p.COMMON_NAMES and int(m[3]) > 20:
@@ -333,6 +333,8 @@ def _is_host(text: str, m: re.Match[str]) -> bool:
     """Whether dotted labels are a host and no attribute (`threading.local`), file or public address."""
     name = m[1]
     labels = name.lower().split(".")
+    if not re.search(r"[a-z]", name.lower().rpartition(".")[0]):  # 2.11.0.dev
+        return False
     if p.public_host(name) or name.lower() in p.NO_HOSTS:
         return False
     before, after = text[max(0, m.start() - 1) : m.start()], text[m.end() : m.end() + 6]
@@ -350,43 +352,3 @@ def _is_host(text: str, m: re.Match[str]) -> bool:
     if labels[-1] in _PRIVATE_ENDS:
         return port or len(labels) > 2 or bool(re.search(r"[\d-]", labels[0]) and len(labels[0]) > 1)
     return port or len(labels) > 2 or (bool(re.search(r"\d|-", labels[0])) and len(labels[0]) > 3)
-
-
-def _numbers(text: str, folded: str) -> Iterator[Span]:
-    for m in SERIAL.finditer(text, folded):
-        value = m[2]
-        if re.search(r"\d", value) and not re.fullmatch(r"0x[0-9a-f]+|v?\d{1,4}(?:-\d{1,4}){0,2}", value):
-            yield Span(m.start(2), m.end(2), "serial")
-    for m in UUID.finditer(text, folded):
-        yield Span(m.start(), m.end(), "uuid")
-    for m in MAC.finditer(text, folded):
-        if (
-            re.search(r"[a-fA-F]", m[0])
-            or m[0].startswith("00")
-            or _ETHER.search(text[max(0, m.start() - 24) : m.start()])
-        ):
-            yield Span(m.start(), m.end(), "mac")
-    for m in GUID.finditer(text, folded):
-        yield Span(m.start(2), m.end(2), "serial")
-    for pattern in (QUAD, IPV6):
-        for m in pattern.finditer(text, folded):
-            yield Span(m.start(), m.end(), "address")
-    for m in DASHED.finditer(text, folded):
-        parts = [int(n) for n in m[1].split("-")]
-        before = text[max(0, m.start() - 8) : m.start()].lower()
-        if all(n <= 255 for n in parts) and (
-            (private(parts) and re.search(r"[a-z]-?$", before)) or before.endswith(("ip-", "ec2-", "host-"))
-        ):
-            yield Span(m.start(), m.end(), "address")
-
-
-def private(parts: list[int]) -> bool:
-    """Whether an address belongs to a network of somebody's own (RFC 1918, 3927, 6598)."""
-    a, b = parts[:2]
-    return (
-        a == 10
-        or (a == 172 and 16 <= b <= 31)
-        or (a == 192 and b == 168)
-        or (a == 169 and b == 254)
-        or (a == 100 and 64 <= b <= 127)
-    )

@@ -7,6 +7,8 @@ whether its value is a secret whatever it looks like (`password`), only where it
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from functools import lru_cache
 from math import log2
@@ -324,3 +326,14 @@ def unlike_words(value: str) -> bool:
     return bool(re.search(r"\d", word) and re.search(r"[A-Za-z]", word)) or bool(
         re.search(r"[a-z][A-Z]|[#$%^&*!~]", word)
     )
+
+
+def basic_pair(value: str) -> bool:
+    """Whether a value is base64 of `user:password`."""
+    if not re.fullmatch(r"[A-Za-z0-9+/_-]{8,400}={0,2}", value):
+        return False
+    try:
+        plain = base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=False).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return False
+    return bool(re.fullmatch(r"[!-9;-~]{1,80}:[ -~]{1,200}", plain))

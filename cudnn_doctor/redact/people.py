@@ -12,7 +12,10 @@ from cudnn_doctor.redact.spans import Kind, Span
 _S = r"[\\/]{1,4}"  # one separator, as written or escaped
 _NAME = r"[^\\/\s:'\",;()\[\]<>|*?~$&=]"
 # Folders whose next component is a person, and those between that name a group, a letter or a mount.
-_HOMES = r"(?i:home|homes|users|user|people|staff|students|scratch|homedirs?|profiles|nfshome|u|jusers|accounts|media)"
+_HOMES = (
+    r"(?i:home\d{0,2}|homes|users|user|people|staff|students|scratch|homedirs?|profiles|nfshome|u|jusers|accounts"
+    r"|media)"
+)
 _HOME_WORD = re.compile(_HOMES)
 _GROUP = re.compile(
     r"(?i)[a-z0-9]|(?:.*[-_.])?(?:team|group|grp|labs?|dept|staff|students?|faculty|phd|users|people|members?|homes?"
@@ -23,9 +26,10 @@ _PERSON = rf"(?:{_NAME}{{1,64}}(?:'{_NAME}{{1,40}})?)"
 HOME_PATH = Signed(
     rf"((?:(?<![\w.-])(?:[A-Za-z]:)?|(?<=\w)|(?<=[=:]))(?:[\\/]{{1,4}}[\w.-]{{1,40}}){{0,5}}?{_S}{_HOMES}{_S})"
     rf"({_PERSON})",
-    "home/", "homes/", "users/", "user/", "people/", "staff/", "students/", "scratch/", "homedir", "profiles/",
-    "/u/", "accounts/", "media/",
-    "home\\", "users\\", "profiles\\",
+    re.compile(r"home\d{0,2}[/\\]"), "homes/", "users/", "user/", "people/", "staff/", "students/", "scratch/",
+    "homedir",
+    "profiles/", "/u/", "accounts/", "media/",
+    "users\\", "profiles\\",
 )  # fmt: skip
 _SPACED = re.compile(r"(?:[ ][A-ZÀ-Þ][\w.'-]{0,40}){1,3}(?=[\\/])")
 _IN_QUOTES = re.compile(r"(?:[ ][^\\/'\"\n]{1,40})(?=[\\/])")
@@ -104,7 +108,7 @@ USER_FIELD = Signed(
     r"|\blast login: \S{1,20}\s)"
     r"([a-zA-Z_][\w.-]{0,31}\b(?:@[\w.-]{1,80})?)(?![\w/.-]|\((?!\d))",
     *(re.compile(w + r"[\w -]{0,8}[\\'\"]{0,3}\s{0,2}(?:[=:]|%3d)") for w in (
-        "user", "logname", "login", "owner", "uname", "run as", "uid", "author", "principal", "cn",
+        "user", "logname", "login", "owner", "uname", "run as", "uid", "acct", "author", "principal", "cn",
     )),
     "<user", "<owner", "<login", "<author", "logged in as", "accepted ", "for user ", "publickey for",
     "password for", "user ",
@@ -125,6 +129,8 @@ AUTHOR = Signed(
     r"([^\n<]{2,80}?)(?=[ \t]*<[^\n>]{3,100}>)",
     "author:", "committer:", "tagger:", "-by:", "from:", "commit:", "by:",
 )  # fmt: skip
+_CHOWN = Signed(r"(\bchown(?: -\w{1,4}){0,3} )([a-z_][\w.-]{1,31})(?=:| )", "chown ")
+_GPUSTAT = Signed(r"((?<![\w.]))([a-z_][\w.-]{1,31})(?=\(\d{1,7}M\))", re.compile(r"\(\d{1,7}m\)"))
 _IDENTITY = Signed(r"(?<![\w.-])([ug]id=\d{1,10}|\d{1,10})\(([a-z_][\w.-]{0,31})\)", "id=")
 _PASSWD = Signed(
     r"(?m)^([a-z_][\w.-]{0,31}):[x*!]?:\d{1,10}:\d{1,10}:([^:\n]{0,80}):/[^:\n]{0,200}:/", ":x:", ":*:", "::"
@@ -261,7 +267,7 @@ def _fields(text: str, folded: str) -> Iterator[Span]:
         if not _nobody(name) and name.lower() not in p.NO_NAMES and len(name) > 1 and not name.isdigit():
             learn = m[1].lower().startswith(("logged in", "accepted", "user=", "login", "logname"))
             yield Span(m.start(2), m.start(2) + len(name), "user", learn=learn)
-    for pattern in (_ATTACHED, _BUCKET_USER, _IDENTITY):
+    for pattern in (_ATTACHED, _BUCKET_USER, _IDENTITY, _CHOWN, _GPUSTAT):
         for m in pattern.finditer(text, folded):
             yield from _person(text, *m.span(2))
     for m in AUTHOR.finditer(text, folded):

@@ -21,7 +21,7 @@ from cudnn_doctor.model.base import Base, Known
 from cudnn_doctor.model.facts import Host
 from cudnn_doctor.model.report import Evidence, Report
 from cudnn_doctor.probe.environment import ALLOWED
-from cudnn_doctor.redact import addresses, credentials, environment, hosts, names, people, tokens
+from cudnn_doctor.redact import addresses, credentials, devices, environment, hosts, names, people, tokens
 from cudnn_doctor.redact import patterns as p
 from cudnn_doctor.redact.changes import PLACEHOLDER, Change, Written, changed_lines, outside
 from cudnn_doctor.redact.search import Signed, fold
@@ -158,7 +158,7 @@ class Redactor:
             for value in node:
                 self.learn(value)
         elif isinstance(node, msgspec.Struct):
-            if isinstance(node, Known) and isinstance(node.value, str) and hosts.QUAD.pattern.fullmatch(node.value):
+            if isinstance(node, Known) and isinstance(node.value, str) and devices.QUAD.pattern.fullmatch(node.value):
                 self._versions.add(node.value)  # no fact of a snapshot is an address
             for name in node.__struct_fields__:
                 value = getattr(node, name)
@@ -318,7 +318,7 @@ def _detect(text: str) -> tuple[Span, ...]:
     folded = fold(text)
     return (
         *credentials.find(text, folded), *tokens.find(text, folded), *environment.find(text, folded),
-        *people.find(text, folded), *hosts.find(text, folded),
+        *people.find(text, folded), *hosts.find(text, folded), *devices.find(text, folded),
     )  # fmt: skip
 
 

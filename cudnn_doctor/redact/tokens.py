@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from cudnn_doctor.redact.names import entropy
-from cudnn_doctor.redact.search import fold
+from cudnn_doctor.redact.names import basic_pair, entropy, looks_secret
+from cudnn_doctor.redact.search import Signed, fold
 from cudnn_doctor.redact.spans import Span
 
 RULES = Path(__file__).with_name("gitleaks.json")
@@ -91,6 +91,34 @@ def find(text: str, folded: str) -> Iterator[Span]:
         yield from _by_rules(text, folded, fold(near))
     yield from _web_tokens(text)
     yield from _keys(text)
+    for pattern in (_FORMS, _AWS_PAIR, _LOGGED_IN):
+        for found in pattern.finditer(text, folded):
+            if pattern is _FORMS or looks_secret(found[1], 20):
+                yield Span(*found.span(1), "secret", sure=pattern is _FORMS)
+    for pad in _PAD.finditer(text):
+        body = _BEFORE_PAD.search(text, max(0, pad.start() - 400), pad.start() + 1)
+        if body and basic_pair(text[body.start() : pad.end()]):
+            yield Span(body.start(), pad.end(), "secret")
+
+
+# Hashes of passwords, a bot's token of Telegram and of Discord, an account of Twilio, a token in an address of conda.
+_FORMS = Signed(
+    r"(?<![\w$])((?:\$(?:1|2[abxy]?|5|6|y|apr1|argon2\w{1,3}|pbkdf2[\w-]{0,12}|scrypt)\$[^\s:'\"]{8,200}"
+    r"|\d{8,10}:AA[\w-]{30,40}|[MNO][A-Za-z0-9_-]{23,27}\.[\w-]{6}\.[\w-]{27,38}|AC[0-9a-f]{32})(?![A-Za-z0-9])|(?<=/t/)[\w.=%~-]{8,80}(?=/))",
+    "$1$", "$2", "$5$", "$6$", "$y$", "$apr1$", "$argon2", "$pbkdf2", "$scrypt", ":aa",
+    re.compile(r"\.[\w-]{6}\.[\w-]{27}"), re.compile("ac[0-9a-f]{32}"), "/t/",
+)  # fmt: skip
+# The secret half beside a key's id, and what a program is logged in with.
+_AWS_PAIR = Signed(
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}[^\n]{0,80}?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{36,44})(?![A-Za-z0-9/+=])", "akia", "asia"
+)
+_LOGGED_IN = Signed(
+    r"(?m)\b(?:login|auth|authenticate|activate|register)[ \t]{1,4}(?:--?[\w-]{1,30}[ \t]{1,4}){0,3}"
+    r"([\w.-]{20,400})[ \t]*$",
+    "login", "auth", "activate", "register",
+)  # fmt: skip
+_PAD = re.compile(r"[A-Za-z0-9+/]={1,2}(?![A-Za-z0-9+/=])")
+_BEFORE_PAD = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{10,400}\Z")
 
 
 _RUN = re.compile(r"[A-Za-z0-9_+-]{14,}")
