@@ -48,6 +48,10 @@ def run(
             from cudnn_doctor.render.archive import form_of
 
             form_of(output)
+        if trace:
+            console.remark(
+                "--trace writes cuDNN's full log and waits for each kernel: slower, and the timing is another."
+            )
         wanted = Wanted(trace=trace, stall=stall, output=output, recording=recording, redact=not no_redact)
         return run_program(command, wanted, console.closed_by_caller)
 
