@@ -6,6 +6,7 @@ A call without options comes here without the parser (`__main__`): it must not b
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from cudnn_doctor.commands.console import remark
@@ -152,21 +153,29 @@ def _environment(program: str, folder: str, wanted: Wanted) -> tuple[dict[str, s
 
     added = settings.defaults(os.environ, folder, trace=wanted.trace)
     library, why_not = recorder.library_path()
-    if library and folder and not _same_machine(program, library):
-        library, why_not = "", f"{program} is built for another kind of machine than the recorder"
+    if library and folder and (why := _not_recorded(program, library)):
+        library, why_not = "", f"{program}: {why}"
     if library and folder:
         added |= recorder.environment(library, folder, os.environ)
         return added, []
     return added, [f"no recorder of contexts, streams and handles: {why_not}"] if why_not else []
 
 
-def _same_machine(program: str, library: str) -> bool:
-    """Whether ld.so of this program could load the library: of another class or machine it would complain."""
+def _not_recorded(program: str, library: str) -> str:
+    """Why ld.so of this program would not, or not without a complaint, load the recorder; "" where it would."""
     folders = [""] if "/" in program else os.get_exec_path()  # shutil.which costs 10 ms
     path = next((p for f in folders if os.path.isfile(p := os.path.join(f, program))), program)
     try:
         with open(path, "rb") as file, open(library, "rb") as other:
-            head, ours = file.read(20), other.read(20)
+            head, ours, mode = file.read(4096), other.read(20), os.fstat(file.fileno()).st_mode
     except OSError:
-        return True
-    return head[:4] != b"\x7fELF" or (head[4] == ours[4] and head[18:20] == ours[18:20])
+        return ""
+    if head[:4] != b"\x7fELF":
+        return ""  # a script: its interpreter is what counts, and that is not known before it runs
+    if head[4] != ours[4] or head[18:20] != ours[18:20]:
+        return "it is built for another kind of machine"
+    if mode & (stat.S_ISUID | stat.S_ISGID):
+        return "it runs with another user's rights, and the loader then takes no library from outside"
+    if b"/ld-musl-" in head:
+        return "it is linked with musl, whose loader knows no audit libraries"
+    return "" if b"/ld-linux" in head or b"/ld64" in head else "it is linked statically"

@@ -7,19 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudnn_doctor import diagnose, postmortem
+from cudnn_doctor import diagnose
 from cudnn_doctor.commands import files
 from cudnn_doctor.commands.console import remark
 from cudnn_doctor.logs.patterns import load
 from cudnn_doctor.model.errors import InputError
 from cudnn_doctor.model.explanation import Explanation
 from cudnn_doctor.model.run_recording import RunRecording, encode_run
+from cudnn_doctor.postmortem.conclude import conclude
 from cudnn_doctor.render.run_text import verdict_text
 
 if TYPE_CHECKING:
     from cudnn_doctor.commands.run_program import Wanted
-
-MARK = b'"cudnn-doctor/run/1"'  # within the first bytes of a recording
 
 
 def report(run: RunRecording, wanted: Wanted) -> str:
@@ -36,7 +35,7 @@ def report(run: RunRecording, wanted: Wanted) -> str:
 
 def judge(run: RunRecording) -> Explanation:
     """Why it died."""
-    return postmortem.conclude(run, _told(run), load().causes)
+    return conclude(run, _told(run), load().causes)
 
 
 def _told(run: RunRecording) -> Explanation | None:

@@ -26,6 +26,10 @@ _NAMED = re.compile(r"(?P<name>lib[A-Za-z_-]+?)(?:-[0-9a-f]{8})?\.so(?:\.(?P<ver
 _NAMESPACES = ("mnt", "pid", "net", "user", "ipc")
 _UNREADABLE = Absent(reason="no-permission", detail="not readable as this user")
 _DELETED = " (deleted)"
+# Library -> the wheel that brings it; "_cu12" and the like follow up to CUDA 12.
+_WHEELS = {"libcublas": "nvidia_cublas", "libcublasLt": "nvidia_cublas", "libcudart": "nvidia_cuda_runtime",
+           "libnvrtc": "nvidia_cuda_nvrtc", "libnccl": "nvidia_nccl", "libnvJitLink": "nvidia_nvjitlink",
+           "libcudnn": "nvidia_cudnn"}  # fmt: skip
 
 
 class GoneError(Exception):
@@ -165,29 +169,64 @@ def _libraries(pid: int, proc: str) -> Iterator[MappedLibrary]:
 
 
 def _with_core(libraries: tuple[MappedLibrary, ...]) -> tuple[MappedLibrary, ...]:
-    """libcudnn itself exports no version: it has that of a sub-library beside it."""
-    beside = {os.path.dirname(lib.path): lib.version for lib in libraries if lib.name.startswith("libcudnn_")
-              and isinstance(lib.version, Known)}  # fmt: skip
+    """A deleted libcudnn, which says nothing of itself, has the version of a part that is mapped from its folder."""
+    parts = (lib for lib in libraries if lib.name.startswith("libcudnn_") and isinstance(lib.version, Known))
+    beside = {os.path.dirname(lib.path): lib.version for lib in parts}
     return tuple(
-        msgspec.structs.replace(lib, version=beside[os.path.dirname(lib.path)])
-        if lib.name == "libcudnn" and os.path.dirname(lib.path) in beside else lib
+        msgspec.structs.replace(lib, version=beside.get(os.path.dirname(lib.path), lib.version))
+        if lib.name == "libcudnn" and isinstance(lib.version, Absent)
+        else lib
         for lib in libraries
-    )  # fmt: skip
+    )
 
 
 def _version(pid: int, proc: str, path: str, match: re.Match[str], *, deleted: bool) -> Fact[str]:
     """What the mapped file says of itself, else its full name. Of a deleted file only the mapping itself tells."""
     file = _mapping(pid, proc, path + _DELETED) if deleted else f"{proc}/{pid}/root{path}"
-    part = match["name"].removeprefix("libcudnn")
-    said = exported_version(file, part) if match["name"].startswith("libcudnn_") and file else None
-    if said:
-        return said
+    if file and match["name"].startswith("libcudnn"):
+        said = _cudnn_version(file, match["name"].removeprefix("libcudnn"), match["version"] or "")
+        if said:
+            return said
     real = "" if deleted else _real_name(pid, proc, path)
     full = _NAMED.search(real)
     version = (full["version"] if full else "") or match["version"] or ""
     if version.count(".") >= 1:
         return known(version, f"file name {real or os.path.basename(path)}")
+    if not deleted and (wheel := _wheel_of(pid, proc, path, match["name"])):
+        return known(wheel[1], wheel[0])
     return Absent(reason="not-found", detail="no full version in its name, none exported")
+
+
+def _cudnn_version(file: str, part: str, major: str) -> Known[str] | None:
+    """What a part of cuDNN says of itself; libcudnn itself says nothing, the graph library (8: ops_infer) beside it
+    does."""
+    if part:
+        return exported_version(file, part)
+    folder = os.path.dirname(file)
+    if "/map_files/" in file:  # a deleted file: what lies beside its old path is another's
+        return None
+    for name, symbol in (("_graph", "_graph"), ("_ops_infer", "_ops")):
+        said = exported_version(f"{folder}/libcudnn{name}.so.{major.partition('.')[0]}", symbol)
+        if said:
+            return said
+    return None
+
+
+def _wheel_of(pid: int, proc: str, path: str, name: str) -> tuple[str, str] | None:
+    """The wheel's folder of facts and its version, for a library in site-packages/nvidia."""
+    before, inside, _ = path.partition("/nvidia/")
+    word = _WHEELS.get(name)
+    if not inside or not word:
+        return None
+    try:
+        entries = os.listdir(f"{proc}/{pid}/root{before}")
+    except OSError:
+        return None
+    for entry in entries:
+        match = re.fullmatch(rf"{word}(?:_cu\d+)?-([\d.]+)\.dist-info", entry)
+        if match:
+            return entry, match[1]
+    return None
 
 
 def _real_name(pid: int, proc: str, path: str) -> str:

@@ -45,6 +45,8 @@ def _lines(run: RunRecording, explanation: Explanation, width: int) -> Iterator[
     for cause in explanation.causes[:2]:
         if cause.evidence:
             yield from _block(f"{cause.cause}: {cause.evidence[0].text}", width, "  - ")
+    for lack in explanation.notes[:2]:
+        yield from list(_block(lack, width, "  not seen: "))[:2]
     for question in explanation.questions[:2]:
         yield from _block(question.text, width, "  ask: ")
 

@@ -19,7 +19,7 @@ from cudnn_doctor.model.run_recording import (
     decode_run,
     encode_run,
 )
-from cudnn_doctor.postmortem import conclude
+from cudnn_doctor.postmortem.conclude import conclude
 from cudnn_doctor.render.run_text import LINES, verdict_text
 
 CAUSES = load().causes
