@@ -335,6 +335,17 @@ def test_the_report_says_what_was_done() -> None:
     assert marked(report(), None).notes[0].startswith("Not redacted (--no-redact)")
 
 
+def test_a_value_apart_from_its_name() -> None:
+    """In a list of words and in a tree the name stands in a text of its own."""
+    redactor = Redactor(Identity())
+    words = ("train.py", "--hf-token", "abc1", "--pad-token", "[PAD]", "--lr", "0.1")
+    assert redactor.tree(words) == ("train.py", "--hf-token", "<secret>", "--pad-token", "[PAD]", "--lr", "0.1")
+    tree = {"password": "abc", "tokens": 3, "api_key": "", "inner": [{"clientSecret": "x1"}]}
+    clean = {"password": "<secret>", "tokens": 3, "api_key": "", "inner": [{"clientSecret": "<secret>"}]}
+    assert redactor.tree(tree) == clean
+    assert redactor.tree(clean) == clean
+
+
 def test_a_secret_is_not_shown_in_the_list_either() -> None:
     redactor = Redactor(Identity())
     redactor.text(SECRETS["github"])

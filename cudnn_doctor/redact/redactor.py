@@ -49,6 +49,7 @@ _TERMINAL = re.compile(
     r"|[ -/]{0,8}[0-~])"
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]|[\u200b\u200c\u200d\u2060\ufeff\u00ad]"
 )
+_OPTION = re.compile(r"--?[A-Za-z][\w-]{1,80}")
 _ONE_WORD = re.compile(r"[A-Za-z_]{0,15}|\d{0,6}")
 
 
@@ -201,10 +202,21 @@ class Redactor:
         if isinstance(node, msgspec.Struct):
             return self.struct(node)
         if isinstance(node, Mapping):
-            return {key: self.tree(value) for key, value in node.items()}
-        if isinstance(node, tuple):
-            return tuple(map(self.tree, node))
-        return [self.tree(v) for v in node] if isinstance(node, list) else node
+            return {key: self._named(key, value) for key, value in node.items()}
+        if isinstance(node, (tuple, list)):
+            before = ("", *node)
+            return type(node)(
+                self._named(word, value) if isinstance(word, str) and _OPTION.fullmatch(word) else self.tree(value)
+                for word, value in zip(before, node, strict=False)
+            )
+        return node
+
+    def _named(self, name: object, value: Any) -> Any:
+        """The value of a key, or of an option before it in a list of words: a text alone does not say what it is."""
+        secret = isinstance(name, str) and isinstance(value, str) and names.strength(name) == "strong"
+        if secret and value and not names.harmless(str(name), value) and not PLACEHOLDER.fullmatch(value):
+            return self._replaced("secret", f"{value[:4]}... ({len(value)} characters)", "<secret>")
+        return self.tree(value)
 
     def text(self, text: str) -> str:
         """One text or a whole log."""
