@@ -37,7 +37,7 @@ _CUDA_YEAR = {8: 2016, 9: 2017, 10: 2018, 11: 2020, 12: 2022, 13: 2025}
 _CUDNN_YEAR = {5: 2016, 6: 2017, 7: 2017, 8: 2020, 9: 2024}
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Weighed(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a case once its causes are ranked."""
 
     ranking: Ranking
@@ -47,7 +47,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     knowledge: Knowledge
 
 
-def fixes(known: KnownCause, case: Case) -> tuple[Fix, ...]:
+def fixes(known: KnownCause, case: Weighed) -> tuple[Fix, ...]:
     """The fixes that fit the stated framework, version and system, the specific ones first, filled with `values`."""
     fitting = [f for f in known.fixes if fits(f.condition, case.facts, case.signs)]
     fitting.sort(key=lambda f: -_special(f.condition))
@@ -61,7 +61,7 @@ def _special(wanted: Condition) -> int:
     return sum(map(bool, asked))
 
 
-def experiments_for(case: Case) -> tuple[Experiment, ...]:
+def experiments_for(case: Weighed) -> tuple[Experiment, ...]:
     """What decides between the possible causes, or confirms a likely one; none where nothing is wrong or it is sure."""
     ranking = case.ranking
     found = ranking.verdict == "cause-found"
@@ -77,7 +77,7 @@ def experiments_for(case: Case) -> tuple[Experiment, ...]:
     return experiments(ranking.verdict, weights, case.facts, case.signs, case.knowledge.experiments, limit)
 
 
-def questions(case: Case, *, machine: Snapshot | None = None) -> tuple[Question, ...]:
+def questions(case: Weighed, *, machine: Snapshot | None = None) -> tuple[Question, ...]:
     """What to ask, most decisive first: the questions of the possible causes that tell most of them apart. What the
     text or the machine answers is not asked."""
     ranking, knowledge = case.ranking, case.knowledge
@@ -114,7 +114,7 @@ def _asks(causes: list[str], knowledge: Knowledge) -> dict[str, int]:
     return asked
 
 
-def _answered(case: Case) -> set[str]:
+def _answered(case: Weighed) -> set[str]:
     """Questions that the text answers already."""
     facts, signs = case.facts, case.signs
     done = {

@@ -136,7 +136,7 @@ def _explain(read: Read) -> Explanation:
     ranking = rank.rank(signs, knowledge)
     quoted = [_quoted(seen.text, c) for c in ranking.candidates]
     numbers = _numbers(seen.text, {index for evidence in quoted for index in evidence}, read.again)
-    case = advice.Case(
+    case = advice.Weighed(
         ranking=ranking,
         signs=signs,
         facts=known,
@@ -249,7 +249,7 @@ def _evidence(text: document.Document, quoted: dict[int, str], numbers: dict[int
     )
 
 
-def _shown(candidate: rank.Candidate, case: advice.Case, evidence: tuple[Evidence, ...]) -> Cause:
+def _shown(candidate: rank.Candidate, case: advice.Weighed, evidence: tuple[Evidence, ...]) -> Cause:
     known = case.knowledge.causes[candidate.cause]
     return Cause(
         cause=candidate.cause,

@@ -1,22 +1,14 @@
-"""What `explain` answers: the document of `explain --format json`, schema "cudnn-doctor/explanation/1".
-
-The work itself is done on plain data of the same form, because importing msgspec alone takes longer
-than explaining a ticket; `explain.explain` turns it into these types.
-"""
+"""What `explain` answers: the document of `explain --format json`, schema "cudnn-doctor/explanation/1"."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from cudnn_doctor.model.base import Base
 
 Verdict = Literal["cause-found", "undetermined", "no-problem", "not-cudnn"]
 Confidence = Literal["confirmed", "likely", "possible"]
 Role = Literal["primary", "consequence", "noise"]
-
-
-class Base(msgspec.Struct, frozen=True, kw_only=True):
-    """Frozen and tolerant of fields that a newer version added."""
 
 
 class Evidence(Base, frozen=True, kw_only=True, omit_defaults=True):

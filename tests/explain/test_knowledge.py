@@ -65,8 +65,8 @@ def test_causes_are_the_ones_of_the_contract() -> None:
             assert set(fix.get("for", {})) <= CONDITIONS
 
 
-def case(*signs: str, built: str = "") -> advice.Case:
-    return advice.Case(
+def case(*signs: str, built: str = "") -> advice.Weighed:
+    return advice.Weighed(
         ranking=Ranking("undetermined"),
         signs={sign: [0] for sign in signs if sign},
         facts={},

@@ -101,8 +101,8 @@ def test_nothing_of_nvidia_is_not_cudnn() -> None:
     assert rank({"fails": [0], "cudnn-named": [0]}, load()).verdict == "undetermined"
 
 
-def case(facts: dict[str, str], *signs: str, ranking: Ranking | None = None) -> advice.Case:
-    return advice.Case(
+def case(facts: dict[str, str], *signs: str, ranking: Ranking | None = None) -> advice.Weighed:
+    return advice.Weighed(
         ranking=ranking or Ranking("undetermined"),
         signs={sign: [0] for sign in signs},
         facts=facts,
