@@ -20,7 +20,7 @@ from cudnn_doctor.redact.redactor import Redaction, Redactor, marked, this_machi
 from cudnn_doctor.render.archive import Attachment
 
 SECONDS = 60.0  # for unpacking a log
-LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 0.3 s for each MiB
+LOG_LIMIT = 1 << 20  # bytes of a log that go into the archive, from its end; redaction takes 0.4 s for each MiB
 
 
 class Request(Base, frozen=True, kw_only=True):
