@@ -60,7 +60,7 @@ def plain(words: Sequence[str]) -> "tuple[str, tuple[str, ...], Form] | None":
 
 def main() -> None:
     """Runs the command and ends the process."""
-    if sys.argv[1:3] == ["run", "--"] and sys.argv[3:]:
+    if sys.argv[1:3] == ["run", "--"] and sys.argv[3:] and sys.platform == "linux":
         run(lambda: _run_program(sys.argv[3:]))
     call = plain(sys.argv[1:])
     if call is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,8 @@ def run(
     """
 
     def work() -> int:
+        if sys.platform != "linux":
+            raise OSError(f"run follows a program by Linux's own means; this is {sys.platform}. explain reads its log.")
         from cudnn_doctor.commands.run_program import Wanted, run_program
 
         if output is not None:

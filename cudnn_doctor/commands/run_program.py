@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from contextlib import suppress
 
 from cudnn_doctor.commands.console import remark
 from cudnn_doctor.observe import settings
@@ -101,7 +102,7 @@ class _Session:
     def tell(self, command: Sequence[str], ended: Ended, added: dict[str, str], lacks: list[str]) -> None:
         """Says what killed the program; nothing when it ended well, unless the recorder saw something worth a note."""
         wanted = self._wanted
-        events = self._folder and any(name.endswith(".events") for name in os.listdir(self._folder))
+        events = any(name.endswith(".events") for name in _names(self._folder))
         quiet = not ended.code and not wanted.output and not wanted.recording and not events
         if quiet:
             self._gpu.end(last_word=False)
@@ -141,10 +142,19 @@ def _folder() -> tuple[str, str]:
 
 
 def _remove(folder: str) -> None:
-    if folder:
-        for name in os.listdir(folder):
+    for name in _names(folder):
+        with suppress(OSError):  # whatever the program did there must not cost it its exit status
             os.unlink(f"{folder}/{name}")
+    with suppress(OSError):
         os.rmdir(folder)
+
+
+def _names(folder: str) -> list[str]:
+    """What lies in our folder; nothing where there is none, or the program took it away."""
+    try:
+        return os.listdir(folder) if folder else []
+    except OSError:
+        return []
 
 
 def _environment(program: str, folder: str, wanted: Wanted) -> tuple[dict[str, str], list[str]]:

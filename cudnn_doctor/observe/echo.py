@@ -113,5 +113,6 @@ def _clear(child: int, folder: str) -> None:
     with suppress(OSError, AttributeError):  # ended, or a kernel before 5.3
         select.select([os.pidfd_open(child)], [], [])
     for name in os.listdir(folder):
-        os.unlink(f"{folder}/{name}")
+        with suppress(OSError):
+            os.unlink(f"{folder}/{name}")
     os.rmdir(folder)

@@ -74,7 +74,7 @@ class GpuWatch:
                 self.listen()
         if not self._finished():
             os.kill(self.pid, 9)
-            os.waitpid(self.pid, 0)
+        os.waitpid(self.pid, 0)
         self.listen()
         os.close(self._read)
         self.pid = 0

@@ -38,6 +38,7 @@ from cudnn_doctor.recorder.read import read_folder
 FIRST, LONGEST = 0.1, 2.0  # seconds between two looks: short ones at the start
 LOG_LIMIT = 1 << 16  # bytes of a library's log that are kept, from its end
 TRACE_LIMIT = 64 << 20  # bytes after which a log that `--trace` asked for is cut to nothing
+_OLD_LOADER = "glibc before 2.35: of libraries that dlopen binds at once the recorder sees only what they find by dlsym"
 _BUSY = 0.02  # processor seconds a second that count as work
 
 
@@ -125,6 +126,8 @@ class Watch:
             for s in self._program.streams
             if s.kind == "other" and not _is_null(s.outer)
         ]
+        recorded = read_folder(Path(self._folder)) if self._folder else ()
+        blind = [_OLD_LOADER] if any(r.process.old_loader for r in recorded) else []
         return RunRecording(
             tool=f"cudnn-doctor {__version__}",
             taken_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -141,7 +144,7 @@ class Watch:
             trace=trace,
             pid=self._program.pid,
             started=int(self._program.started * 1e9),
-            lacks=(*lacks, *told, *missed, *unread),
+            lacks=(*lacks, *told, *missed, *unread, *blind),
             signals=tuple(_signal(*seen) for seen in ended.signals),
             streams=tuple(_text(stream) for stream in self._program.streams),
             processes=processes,
@@ -152,7 +155,7 @@ class Watch:
             kernel=kernel_lines({p.pid for p in processes}),
             stalls=tuple(self.stalls),
             logs=tuple(_log(path) for path in self._log_paths()),
-            recorded=read_folder(Path(self._folder)) if self._folder else (),
+            recorded=recorded,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 DOCUMENTS = {
     "fleet-1": "model.fleet:Fleet",
+    "inspection-1": "model.inspection:Inspection",
     "report-1": "model.report:Report",
     "snapshot-1": "model.report:SnapshotFile",
     "reproduction-1": "model.reproduction:Reproduction",

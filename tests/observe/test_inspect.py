@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from cudnn_doctor.model.base import Absent, Known
 from cudnn_doctor.observe import inspect as outside
 from cudnn_doctor.observe import process
 from cudnn_doctor.postmortem.living import judge_processes
+from cudnn_doctor.schemas import path_of
 from tests.native import build
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
@@ -74,6 +76,7 @@ def test_a_process_with_one_cudnn(tmp_path: Path) -> None:
     assert isinstance(found.visible_devices, Known)
     assert found.visible_devices.value == "1"
     assert (code, document["verdict"]) == (0, "ok")
+    jsonschema.Draft202012Validator(json.loads(path_of("inspection-1").read_text())).validate(document)
     assert document["processes"][0]["would_load"]["kind"] == "absent"  # check finds no such library for plain dlopen
 
 

@@ -143,3 +143,17 @@ def _environment(process: Path) -> bytes:
         return (process / "environ").read_bytes()
     except OSError:
         return b""
+
+
+def test_a_program_that_takes_our_folder_away_keeps_its_exit_status(tmp_path: Path) -> None:
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([*RUN, "sh", "-c", 'rm -rf "$TMPDIR"/*; exit 5'], env=env, capture_output=True, check=False)
+    assert done.returncode == 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_changes_nothing(program: str) -> None:
+    """/dev/full is no folder, a file of it no disk: what is written there fails as on a full disk."""
+    env = {**os.environ, "TMPDIR": "/dev/full"}
+    done = subprocess.run([*RUN, program, "exit"], env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (3, b"out\nout again\n")
