@@ -11,6 +11,7 @@ from cudnn_doctor.commands.check import check
 from cudnn_doctor.commands.console import keep_standard_streams, run
 from cudnn_doctor.commands.engines import engines
 from cudnn_doctor.commands.explain import explain
+from cudnn_doctor.commands.fleet import app as fleet
 from cudnn_doctor.commands.inspect import inspect
 from cudnn_doctor.commands.matrix import matrix
 from cudnn_doctor.commands.merge import merge
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 for command in (check, explain, inspect, reproduce, engines, report, snapshot, matrix, recipe, merge):
     app.command()(command)
+app.add_typer(fleet)
 # Everything from the program's name on is the program's.
 app.command(name="run", context_settings={"allow_interspersed_args": False})(run_command)
 app.command(name="try", context_settings={"allow_interspersed_args": False})(try_)

@@ -59,6 +59,7 @@ def check(
     exit_style: ExitStyle = "plain",
     matrix: MatrixFile = None,
     replay: Replay = None,
+    node: Annotated[str, typer.Option(metavar="NAME", help="This machine's name in a fleet, for `merge`.")] = "",
     list_rules: Annotated[bool, typer.Option("--list", help="Print every rule and stop.")] = False,
 ) -> None:
     """Examine this machine and give a verdict.
@@ -96,6 +97,10 @@ def check(
         if quiet and verbose:
             raise UsageError("--quiet and --verbose contradict each other: leave one of them out.")
         _, report = engine.check(options, os.environ, replay, examine.today())
+        if node:
+            from msgspec.structs import replace
+
+            report = replace(report, node=node)
         if deep:
             from cudnn_doctor.commands import live_tests
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from cudnn_doctor.commands.console import emit, remark, screen
+from cudnn_doctor.commands.files import write
 
 if TYPE_CHECKING:
     from cudnn_doctor.merge.collecting import Arrival, Collector
@@ -62,8 +63,9 @@ def expected_nodes(nodes: str | None) -> tuple[str, ...]:
     return expand(nodes) if nodes is not None else ()
 
 
-def show(arrivals: Iterable[Arrival], request: Request) -> int:
-    """Collects, draws and prints; the exit code. Ctrl-C ends the collecting: what has come is shown.
+def show(arrivals: Iterable[Arrival], request: Request, keep: Path | None = None) -> int:
+    """Collects, draws and prints; the exit code. Ctrl-C ends the collecting: what has come is shown. Reports that came
+    without a file are kept in the folder `keep`.
 
     Raises:
         UsageError: nothing came and no node is expected, or `--expect` is no report.
@@ -77,6 +79,8 @@ def show(arrivals: Iterable[Arrival], request: Request) -> int:
     try:
         for arrival in arrivals:
             collector.add(arrival)
+            if keep is not None and arrival.data and not (keep / f"{arrival.node}.json").exists():
+                write(keep / f"{arrival.node}.json", arrival.data)
     except KeyboardInterrupt:
         remark("interrupted: the picture shows what had come until then")
     if request.redact:

@@ -48,7 +48,7 @@ LEFT_OUT: dict[type, frozenset[str]] = {
     ),
     f.Driver: frozenset({"pci", "device_nodes"}),
     f.NvmlStatus: frozenset({"message"}),
-    f.CudnnCopy: frozenset({"path", "directory", "version_readings", "real_path"}),
+    f.CudnnCopy: frozenset({"path", "directory", "version_readings", "real_path", "found_by"}),
     f.SubLibrary: frozenset({"name", "path"}),
     f.Resolution: frozenset({"consumer", "wanted", "path", "shadowed", "steps"}),
     f.Toolkit: frozenset({"path", "real_path"}),

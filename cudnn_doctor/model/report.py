@@ -93,6 +93,7 @@ class Report(Base, frozen=True, kw_only=True):
     trials: tuple[Trial, ...] = ()  # the live check with one thing changed, after it failed
     notes: tuple[str, ...] = ()  # remarks on the run itself: data older than 180 days, a replayed snapshot
     fail_on: Severity = "error"  # least severity that counts for the verdict
+    node: str = ""  # its name in a fleet, where it was given
     engines: dict[str, Any] | None = None  # the document of `engines`, where it was added
     reproduction: dict[str, Any] | None = None  # the document of `reproduce`; its scenarios are among those above
 

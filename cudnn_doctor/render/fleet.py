@@ -76,9 +76,17 @@ class FleetLayout(Layout):
         for group in f.shown(section):
             yield from self.block(one_line(f.who(group)), indent=2)
             for leaf, text in f.differences(group):
-                yield from self.block(one_line(text), indent=4, first=(("", f"{one_line(leaf)}: "),))
+                yield from self._difference(f"{one_line(leaf)}:", one_line(text))
         if f.hidden(section):
             yield from self.block(f.hidden(section), indent=2, style="dim")
+
+    def _difference(self, leaf: str, text: str) -> Iterator[Line]:
+        """In one line where that fits, else the value below its leaf."""
+        if 4 + cells(leaf) + 1 + cells(text) <= self.width:
+            yield (("", f"    {leaf} {text}"),)
+        else:
+            yield (("", f"    {leaf}"),)
+            yield from self.block(text, indent=8)
 
     def _problem(self, problem: SharedProblem, fleet: Fleet) -> Iterator[Line]:
         sign = self.sign(problem.severity)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from cudnn_doctor.merge.grouping import NOTHING
 from cudnn_doctor.merge.nodeset import fold
-from cudnn_doctor.model.fleet import Fleet, Group, Node, NodeState, Section, SharedProblem
+from cudnn_doctor.model.fleet import Difference, Fleet, Group, Node, NodeState, Section, SharedProblem
 from cudnn_doctor.render.summary import State
 
 MOST_GROUPS = 12  # groups of one section that people are shown
@@ -92,13 +93,20 @@ def hidden(section: Section) -> str:
 def differences(group: Group) -> Iterable[tuple[str, str]]:
     """Leaf and text of the first differences, and a word on the rest."""
     for d in group.differences[:MOST_DIFFERENCES]:
-        yield d.leaf, f"{d.value}, not {d.expected}" if d.expected else d.value
+        yield d.leaf, in_words(d)
     more = len(group.differences) - MOST_DIFFERENCES + group.more
     if more > 0:
         yield (
             f"{more} more",
             "the JSON form lists them" if not group.more else f"the JSON form lists the first {len(group.differences)}",
         )
+
+
+def in_words(d: Difference) -> str:
+    """What is here and what is elsewhere."""
+    if d.expected in ("", NOTHING):
+        return f"{d.value} (only here)" if d.expected else d.value
+    return f"not there, elsewhere {d.expected}" if d.value == NOTHING else f"{d.value}, not {d.expected}"
 
 
 def who(group: Group) -> str:
