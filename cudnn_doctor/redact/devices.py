@@ -14,7 +14,7 @@ SERIAL = Signed(
     r"|base ?board)[ _]serial(?:[ _]?(?:number|no\.?))?|s/n|asset[ _-]?tag|service[ _-]?tag|machine[ _-]?id"
     r"|boot[ _-]?id|"
     r"host[ _-]?id|system[ _-]?uuid|product[ _]uuid|invocation[ _]id|device[ _-]?id|install(?:ation)?[ _-]?id"
-    r"|licen[sc]e[ _-]?(?:id|key|no|number|code|file)?|activation[ _-]?(?:code|key)|product[ _-]?key"
+    r"|licen[sc]e[ _-]?(?:id|key|no|number|code|file)|activation[ _-]?(?:code|key)|product[ _-]?key"
     r"|hardware[ _-]?id|dongle)"
     r"\\?['\"]?\s{0,30}[=:#]\s{0,30}\\?['\"]?|<(?:serial|uuid|gpu_uuid|board_serial|chassis_serial_number)>)"
     r"([A-Za-z0-9][A-Za-z0-9-]{5,40})(?![\w.])",

@@ -313,6 +313,8 @@ def looks_secret(value: str, least: int = 16) -> bool:
     """Whether a value looks drawn at random: long, of letters and digits, no word, path or version."""
     if len(value) < least or not _RANDOM.fullmatch(value) or value.startswith(("/", "./", "0x", "http")):
         return False
+    if value.count(".") >= 2 and value == value.lower():  # the name of a weight or module
+        return False
     digits = sum(c.isdigit() for c in value)
     letters = sum(c.isalpha() for c in value)
     if not digits or not letters or re.fullmatch(r"v?\d+(?:[._-][\w]{1,12}){1,8}", value):
