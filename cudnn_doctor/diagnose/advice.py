@@ -132,6 +132,8 @@ def summary(ranking: Ranking, causes: tuple[Cause, ...]) -> str:
     """One or two sentences for a person."""
     if ranking.verdict == "no-problem":
         return "Nothing in this text is a fault of cuDNN or CUDA; such lines are harmless."
+    if ranking.verdict == "not-cudnn" and causes:
+        return f"This is not about cuDNN. {causes[0].title}."
     if ranking.verdict == "not-cudnn":
         return "This is not about cuDNN: no error of NVIDIA's cuDNN or CUDA is in the text."
     best = causes[0]

@@ -41,6 +41,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence = "possible"
 
 
+# What ends a program without cuDNN or CUDA: token -> (cause, why).
+ELSEWHERE = {
+    "host-memory": ("host-out-of-memory", "the main memory ran out, not the GPU's"),
+    "python-error": ("python-error", "the program stops with an error of its own"),
+}
+
+
 class Ranking(msgspec.Struct, frozen=True):
     verdict: Verdict
     candidates: list[Candidate] = []
@@ -117,14 +124,18 @@ def _own_findings(tokens: Tokens, found: dict[str, list[Sign]]) -> Iterator[tupl
 def _quiet(tokens: Tokens) -> Ranking:
     """Nothing failed in the text: noise alone, or a complaint without any sign."""
     complaint = ("fails" in tokens or "traceback" in tokens) and "works-anyway" not in tokens
-    if "host-memory" in tokens:
-        return Ranking("not-cudnn")
+    noisy = "kind:noise" in tokens or "kind:warning" in tokens
+    for sign_of_it, (cause, because) in ELSEWHERE.items():
+        if sign_of_it in tokens and (cause == "host-out-of-memory" or not noisy):
+            last = tokens[sign_of_it][-1:]
+            sign = Sign(points=5, because=because, lines=last, decisive=True, role="noise")
+            return Ranking("not-cudnn", [_candidate(cause, [sign], "confirmed")])
     if harmless := tokens.get("kind:noise", []) + tokens.get("kind:warning", []):
         because = "this line has no effect"
         sign = Sign(points=5, because=because, lines=harmless[:3], decisive=not complaint, role="noise")
         noise = _candidate("harmless-noise", [sign], "possible" if complaint else "confirmed")
         return Ranking("undetermined" if complaint else "no-problem", [noise])
-    if {"rocm", "metal", "python-error"} & tokens.keys():
+    if {"rocm", "metal"} & tokens.keys():
         return Ranking("not-cudnn")
     if "cudnn-named" in tokens or "gpu:named" in tokens or "opened-cuda" in tokens:
         good = {"loaded-version", "works-anyway", "runs-clean"} & tokens.keys() and not complaint

@@ -25,9 +25,9 @@ _HEADS: dict[str, Span] = {
     "not-cudnn": ("note", "NOT A cuDNN PROBLEM"),
 }
 _ROLES = {
-    "primary": "The cuDNN line is the fault itself.",
-    "consequence": "The cuDNN line is only the messenger.",
-    "noise": "The lines have no effect.",
+    "primary": "The failing line is the fault itself.",
+    "consequence": "The failing line is only the messenger.",
+    "noise": "cuDNN has no part in it.",
 }
 _FACTS = {
     "framework": "framework",
@@ -91,7 +91,7 @@ class _Layout:
         if found:
             head = f"{head} ({causes[0].confidence})"
         yield from self._block(document.summary, first=((style, f"{head}: "),))
-        if found:
+        if found or (document.verdict == "not-cudnn" and causes):
             yield from self._cause(causes[0])
         elif any(cause.evidence for cause in causes):
             yield from ((), (("bold", "Possible, best first"),))
@@ -171,10 +171,11 @@ def _markdown(document: Explanation) -> Iterator[str]:
     from cudnn_doctor.render import markdown_parts as md
 
     causes, found = document.causes, document.verdict == "cause-found"
+    named = found or (document.verdict == "not-cudnn" and bool(causes))
     head = f"Cause ({causes[0].confidence})" if found else _HEADS[document.verdict][1]
     head = head.capitalize().replace("cudnn", "cuDNN")
     yield f"**{md.text(head)}:** {md.text(document.summary)}"
-    if found:
+    if named:
         best = causes[0]
         yield from ("", f"{_ROLES[best.role]} The lines that say so:", "")
         for evidence in best.evidence:

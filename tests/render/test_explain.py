@@ -37,7 +37,7 @@ def test_cause_found_is_told_with_lines_fixes_and_what_not_to_do() -> None:
     assert text == (
         "CAUSE FOUND (confirmed): CUDA was used before fork(); the child process cannot use it. The quoted\n"
         "                         line proves it.\n"
-        "The cuDNN line is the fault itself. [fork-after-init]\n"
+        "The failing line is the fault itself. [fork-after-init]\n"
         "\n"
         "Why\n"
         "  line 26: RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with\n"
