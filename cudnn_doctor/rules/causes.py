@@ -18,6 +18,7 @@ from cudnn_doctor.model.report import Finding, Fix, Owner, Proof
 from cudnn_doctor.model.verdict import RANK
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.facts import copy_at, own_searches
+from cudnn_doctor.rules.remedies import quoted
 
 PATH_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 SHARED_BY_ALL = ("process", "driver")  # every live check rests on them: sharing one proves little
@@ -29,7 +30,7 @@ def linked(case: Case, findings: Sequence[Finding], rules: Sequence[Rule]) -> tu
     tree = _Tree(case, [_with_proofs(case, f) for f in findings], rules)
     tree.by_what_they_share()
     tree.by_trials()
-    return tuple(tree.result())
+    return tuple(_with_packages(case, f) for f in tree.result())
 
 
 class _Tree:
@@ -243,6 +244,24 @@ def _with_proofs(case: Case, finding: Finding) -> Finding:
         return order[fix.proof.outcome] if fix.proof else 2, -len(trial.cleared) if trial and trial.works else 0
 
     return replace(finding, fixes=tuple(sorted(fixes, key=rank)))
+
+
+def _with_packages(case: Case, finding: Finding) -> Finding:
+    """An error that says which of its fixes no child can try, and the first of all that `try --fix` would take."""
+    if finding.status != "problem" or finding.severity != "error":
+        return finding
+    can = [f for f in finding.fixes if f.change and f.change.kind in ("packages", "variable")]
+    fixes = (f if f.proof else _untried(case, finding.code, f, f in can[:1]) for f in finding.fixes)
+    return replace(finding, fixes=tuple(fixes))
+
+
+def _untried(case: Case, code: str, fix: Fix, first: bool) -> Fix:
+    if fix.change is None or fix.change.kind != "packages":
+        return fix
+    here = f" --env {quoted(case.snapshot.patient.prefix)}" if case.snapshot.patient.chosen_by == "--env" else ""
+    wheels = "pip" in fix.command and "--target" not in fix.command
+    can = f"; `cudnn-doctor try --fix {code}{here}` can" if first and wheels else ""
+    return replace(fix, proof=Proof(outcome="not-tried", text=f"not tried: it changes packages{can}"))
 
 
 def _named(change: Change) -> tuple[str, str, str | None]:

@@ -208,7 +208,7 @@ def test_two_faults_are_two_causes() -> None:
     both = Trial(change=LEAVE, also=(unset("CUDA_FORCE_PTX_JIT"),), works=True, outcome="all calls work", ms=500.0)
     found = report(case, (*trials, both))
     causes = {f.code: [p.proof.outcome for p in f.fixes if p.proof] for f in found.findings if not f.consequence_of}
-    assert causes["CD307"] == ["partly"]
+    assert causes["CD307"] == ["partly", "not-tried"]
     assert causes["CD513"] == ["partly"]
     (variable,) = (f for f in found.findings if f.code == "CD513" and f.status == "problem")
     assert variable.fixes[0].proof
@@ -217,3 +217,18 @@ def test_two_faults_are_two_causes() -> None:
     )
     below = [bool(f.consequence_of) for f in found.findings if f.code == "CD606" and f.status == "problem"]
     assert below == [True, True]
+
+
+def test_packages_are_for_try() -> None:
+    """The first fix that `try --fix` would take is named with it; a fix that needs a folder of its own is not."""
+    case = sample({"cudnn.0.sublibraries": sample().snapshot.cudnn[0].sublibraries[:4]}, live=())
+    (finding,) = (f for f in report(case).findings if f.code == "CD307" and f.status == "problem")
+    proofs = [f.proof.text for f in finding.fixes if f.proof]
+    assert proofs == ["not tried: it changes packages; `cudnn-doctor try --fix CD307` can"]
+    (folder,) = (f for f in report(partial_copy()).findings if f.code == "CD307" and f.status == "problem")
+    assert [f.proof.text for f in folder.fixes if f.proof] == ["not tried: it changes packages"]
+    here = sample({"cudnn.0.sublibraries": (), "patient.chosen_by": "--env"}, live=())
+    (named,) = (f for f in report(here).findings if f.code == "CD307" and f.status == "problem")
+    assert [f.proof.text.rpartition("; ")[2] for f in named.fixes if f.proof] == [
+        "`cudnn-doctor try --fix CD307 --env /opt/venv` can"
+    ]
