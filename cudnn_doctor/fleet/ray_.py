@@ -7,10 +7,11 @@ that dies is not tried again (max_retries=0): its death is the answer.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from cudnn_doctor.fleet.ray_task import task
@@ -26,16 +27,28 @@ def arrivals(plan: Plan, address: str) -> Iterator[Arrival]:
     except ImportError as e:
         raise UsageError("fleet ray needs Ray beside cudnn-doctor: pip install 'cudnn-doctor[ray]'.") from e
     plan.say(f"ray.init(address={address!r}); one task a node: {' '.join(plan.check)}")
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, ValueError) as e:
-        raise UsageError(f"no Ray cluster answers at {address!r}: {e}") from e
-    try:
-        with redirect_stdout(sys.stderr):  # Ray prints there that a node has died; stdout is the picture's
+    with _stdout_on_stderr():
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             came = list(_all(plan, ray))
-    finally:
-        ray.shutdown()
+        except (ConnectionError, ValueError) as e:
+            raise UsageError(f"no Ray cluster answers at {address!r}: {e}") from e
+        finally:
+            ray.shutdown()
     yield from came
+
+
+@contextmanager
+def _stdout_on_stderr() -> Iterator[None]:
+    """Ray writes to stdout that a node has died, from Python and from its core; stdout is the picture's."""
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 def _all(plan: Plan, ray: Any) -> Iterator[Arrival]:

@@ -107,7 +107,7 @@ def test_slurm_with_a_dead_slurmd_a_failing_task_and_nodes_that_sinfo_gives_up(c
 
 def test_a_straggler_does_not_block_the_picture(cluster: Path) -> None:
     picture, _ = fleet(cluster, "slurm", "--timeout", "2", "--nodes", "n[1-5]", "--reports", cluster / "kept")
-    assert rows(picture)["n4"] == ("timed-out", "it began and gave no report within 2 s")
+    assert rows(picture)["n4"] == ("timed-out", "it began and gave no report in time")
     assert [n for n, (state, _) in rows(picture).items() if state == "ok"] == ["n1", "n2", "n5"]
     assert sorted(p.name for p in (cluster / "kept").glob("*.json")) == ["n1.json", "n2.json", "n5.json"]
 
@@ -190,3 +190,15 @@ def test_the_manifest_is_valid_and_puts_one_pod_on_each_node() -> None:
 def test_kubernetes_needs_nodes() -> None:
     with pytest.raises(UsageError, match="--nodes"):
         manifest((), "image", ("cudnn-doctor",), 300, "default")
+
+
+def test_what_ray_prints_stays_out_of_the_picture() -> None:
+    lines = (
+        "import os",
+        "from cudnn_doctor.fleet.ray_ import _stdout_on_stderr",
+        "with _stdout_on_stderr():",
+        "    os.write(1, b'from the core\\n'); print('from Python')",
+        "print('picture')",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, env=environment(), check=True)
+    assert (done.stdout, done.stderr) == (b"picture\n", b"from the core\nfrom Python\n")
