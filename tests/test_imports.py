@@ -124,9 +124,15 @@ def test_rules_are_pure() -> None:
         assert not {room(n) for n in names} & {"probe", "live", "native"}, name
 
 
+def test_the_post_mortem_is_pure() -> None:
+    for name, names in within("cudnn_doctor.postmortem").items():
+        assert not {n.partition(".")[0] for n in names} & IMPURE, name
+        assert not {room(n) for n in names} & {"probe", "observe", "live", "native", "recorder"}, name
+
+
 def test_rules_call_no_clock_and_open_no_file() -> None:
     for name, tree in modules().items():
-        if name.startswith("cudnn_doctor.rules"):
+        if name.startswith(("cudnn_doctor.rules", "cudnn_doctor.postmortem")):
             calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
             assert not calls & {"open", "print", "input", "exec", "eval", "__import__"}, name
 

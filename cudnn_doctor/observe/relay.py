@@ -18,8 +18,6 @@ from cudnn_doctor.observe.streams import Ring, copy_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from cudnn_doctor.observe.streams import Stream
 
 CHUNK = 1 << 16
@@ -78,7 +76,7 @@ class _Relay:
         self._terminal, self._child = stream.kind == "terminal", child
         self._control, self._status = control, status
         self._left: int | None = None  # bytes to deliver before DRAINED, once the program has ended
-        self._mode: list[Any] = termios.tcgetattr(stream.source) if self._terminal else []
+        self._mode = stream.mode
         self._poll = select.poll()
         for fd, events in ((self._source, select.POLLIN), (control, select.POLLIN), (self._sink, 0)):
             self._poll.register(fd, events)

@@ -15,7 +15,7 @@ import termios
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
 
     Kind = Literal["closed", "file", "terminal", "pipe", "other"]
 
@@ -76,6 +76,7 @@ class Stream:
         self.outer = fds[0]  # where the bytes go
         self.source = self.given = -1  # what the relay reads, what the program writes to
         self.ring: Ring | None = None
+        self.mode: list[Any] = []  # of the pty, as the program gets it
         self.start = _position(self.outer) if kind == "file" else 0
         try:
             if kind == "terminal":
@@ -97,6 +98,7 @@ class Stream:
         # The terminal itself does the output processing (newline to CR LF): done twice, bytes would change.
         attributes[1] &= ~termios.OPOST
         termios.tcsetattr(self.given, termios.TCSANOW, attributes)
+        self.mode = termios.tcgetattr(self.given)  # now: the program may change it before its relay looks
         copy_size(self.outer, self.source)
 
     def _pipe(self) -> None:

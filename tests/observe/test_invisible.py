@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,3 +81,30 @@ def test_equal_to_the_bare_program(name: str, place: Place, program: str, tmp_pa
         once = re.sub(rb"(size \S+\r\n)+", last, wrapped.output)
         wrapped = wrapped._replace(output=once)
     assert without_ours(wrapped) == bare
+
+
+def test_a_mode_that_the_program_sets_is_set_on_the_terminal(tmp_path: Path) -> None:
+    """As curses does, on standard output; the terminal is left as the bare program would leave it."""
+    modes = []
+    command = ["sh", "-c", "stty -echo -icanon <&1; echo set; sleep 0.2; stty -a <&2 | grep -c -e '-icanon'"]
+    for words in (command, [*RUN, *command]):
+        job = Job(words, "pty", tmp_path)
+        job.until(b"set")
+        job.until(b"1\r\n")
+        modes.append(termios.tcgetattr(job.terminal)[3])
+        assert job.end().statuses == (0,)
+    assert modes[0] == modes[1]
+    assert not modes[0] & (termios.ECHO | termios.ICANON)
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(program: str) -> None:
+    """`nohup`: a hang-up of the group leaves the program alone."""
+    command = ["nohup", *RUN, program, "pause"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        os.killpg(process.pid, signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.4)
+        os.killpg(process.pid, signal.SIGTERM)
+    assert process.returncode == -signal.SIGTERM
