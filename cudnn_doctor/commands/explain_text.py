@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from gzip import GzipFile
+    from typing import IO, Literal
 
     from cudnn_doctor.diagnose.given import GivenFinding
     from cudnn_doctor.model.explanation import Explanation
@@ -81,8 +82,22 @@ def _explained(case: list[str], snapshot: Snapshot | None, timeout: float) -> Ex
 def _is_recording(source: str) -> bool:
     if source == "-" or not os.path.isfile(source):
         return False
+    with _opened(source) as file:
+        try:
+            return RECORDING in file.read(HEAD)
+        except (OSError, EOFError):  # packed and damaged: a text for `explain`, which says so
+            return False
+
+
+def _opened(source: str) -> IO[bytes] | GzipFile:
+    """A file, unpacked where gzip packed it."""
     with open(source, "rb") as file:
-        return RECORDING in file.read(HEAD)
+        packed = file.read(2) == b"\x1f\x8b"
+    if not packed:
+        return open(source, "rb")
+    import gzip
+
+    return gzip.open(source, "rb")
 
 
 def _judged(source: str) -> Explanation:
@@ -90,7 +105,7 @@ def _judged(source: str) -> Explanation:
     from cudnn_doctor.commands.run_report import judge
     from cudnn_doctor.model.run_recording import decode_run
 
-    with open(source, "rb") as file:
+    with _opened(source) as file:
         return judge(decode_run(file.read(LIMIT), source))
 
 

@@ -17,6 +17,7 @@ from cudnn_doctor.model.base import Absent, known
 from cudnn_doctor.model.explanation import Explanation
 from cudnn_doctor.model.facts import GpuProcess, Xid
 from cudnn_doctor.rules.sample import EX, sample
+from tests._cli import call
 
 HERE = Path(__file__).parent
 TICKETS = sorted([*(HERE / "tickets").glob("*.txt"), *(HERE / "authors").glob("*/*.txt")])
@@ -175,3 +176,14 @@ def test_fixes_are_for_the_framework_of_the_machine(tmp_path: Path) -> None:
     with_torch = explain([log], snapshot=sample().snapshot).causes[0]
     assert (with_torch.cause, with_torch.fixes[0].text.startswith(own)) == ("fork-after-init", True)
     assert not explain([log]).causes[0].fixes[0].text.startswith(own)
+
+
+def test_a_packed_recording_of_run_is_the_same_as_an_unpacked_one(tmp_path: Path) -> None:
+    packed = Path(__file__).parents[1] / "recordings" / "run" / "torch_foreign_stream.jsonl.gz"
+    plain = tmp_path / "run.jsonl"
+    plain.write_bytes(gzip.decompress(packed.read_bytes()))
+    said = [call("explain", path).stdout for path in (packed, plain)]
+    assert said[0] == said[1]
+    assert said[0].startswith(
+        "CAUSE FOUND (confirmed): A stream, a handle or a tensor of another GPU or another context"
+    )
