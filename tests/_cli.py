@@ -170,6 +170,8 @@ def recorded_cases() -> dict[str, Examination]:
     }
     for folder in (Path(__file__).parent / "recordings", Path(cudnn_doctor.__file__).parent / "examples"):
         for path in sorted(folder.rglob("*.json")):
+            if path.parent.name == "states":  # many of one machine: tests/test_states.py
+                continue
             data = path.read_bytes()
             kind = kinds.get(decode(data, _Head).schema)
             if kind:

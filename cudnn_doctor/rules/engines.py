@@ -9,6 +9,7 @@ from cudnn_doctor.model.base import NOT_EXAMINED, blank
 from cudnn_doctor.model.engines import Control, EngineRow, EnginesReport, ProblemReport, Totals
 from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.report import Evidence, Finding, Fix, Tool
+from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 
 MXNET = "https://github.com/apache/mxnet/pull/21104"
@@ -28,9 +29,7 @@ class EnginesCase(Case):
 def findings(report: EnginesReport, snapshot: Snapshot | None = None, at: str = "") -> tuple[Finding, ...]:
     """What the rules here say of an examination."""
     case = EnginesCase(report, snapshot, at)
-    return tuple(
-        f for r in (plan_stream, one_test_alarms, engine_kills, shared_plan, handle_outlived) for f in r.apply(case)
-    )
+    return tuple(f for r in all_rules("engines") for f in r.apply(case))
 
 
 # ---------------------------------------------------------------- what the rules look at

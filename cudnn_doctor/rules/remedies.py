@@ -93,8 +93,8 @@ def satisfied(case: Case, requirement: str) -> str:
         wanted = Requirement(requirement)
     except InvalidRequirement:
         return ""
-    name = requirement_name(requirement)
-    found = (p.version for p in value_or(case.snapshot.packages, ()) if p.name == name)
+    name = requirement_name(requirement)  # a text of hundreds of digits is no version, and int() refuses it
+    found = (p.version for p in value_or(case.snapshot.packages, ()) if p.name == name and len(p.version) < 100)
     return next((v for v in found if wanted.specifier.contains(v, prereleases=True)), "")
 
 

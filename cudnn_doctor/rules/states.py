@@ -10,6 +10,7 @@ from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.live import ScenarioResult, Step, Termination
 from cudnn_doctor.model.report import Evidence, Finding, Fix
 from cudnn_doctor.model.reproduction import Row
+from cudnn_doctor.rules import all_rules
 from cudnn_doctor.rules.base import Case, Outcome, passed, problem, rule, skip, unknown
 
 CONTROL = "valid-stream"
@@ -33,7 +34,7 @@ class StatesCase(Case):
 def findings(results: Sequence[ScenarioResult], rows: Sequence[Row], harmless: frozenset[str]) -> tuple[Finding, ...]:
     """What the rules here say of the states that were run; `harmless` holds the ids of those that kill nothing."""
     case = StatesCase(results, rows, harmless)
-    return tuple(f for r in (control_fails, answer_differs, harmless_state_kills, state_refused) for f in r.apply(case))
+    return tuple(f for r in all_rules("reproduce") for f in r.apply(case))
 
 
 def _result(**changes: Any) -> ScenarioResult:
