@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cudnn_doctor import examine
-from cudnn_doctor.live.parent import Job, JobOutcome
 from cudnn_doctor.model.base import Base, known
 from cudnn_doctor.model.facts import Limits, Snapshot
 from cudnn_doctor.model.live import Change, Trial
@@ -24,6 +23,7 @@ from cudnn_doctor.rules.judge import judge
 from cudnn_doctor.rules.live import LIVE_CHECK
 
 if TYPE_CHECKING:
+    from cudnn_doctor.live.parent import Job, JobOutcome
     from cudnn_doctor.probe import Libraries
 
 PATHS = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # variables that decide which file a program loads

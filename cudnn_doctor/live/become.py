@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-NOT_BECOME = 97  # exit code of a child that could not go down
+NOT_BECOME = 95  # exit code of a child that could not go down
 _NO_NEW_PRIVS = 38  # PR_SET_NO_NEW_PRIVS of linux/prctl.h: for this process and all that it starts
 
 

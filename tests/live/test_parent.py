@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from cudnn_doctor.live import process
+from cudnn_doctor.engines import keys
+from cudnn_doctor.live import become, process, wire
 from cudnn_doctor.live import transcript as story
 from cudnn_doctor.live.parent import Job, JobOutcome, Task, run_jobs
 from cudnn_doctor.model.live import Step
@@ -179,3 +180,8 @@ def test_a_lingering_child_is_waited_for_later() -> None:
     assert outcome.fate.kind == "completed"
     process.reap()
     assert children_of_this_process() == []
+
+
+def test_a_child_s_own_exit_codes_are_told_apart() -> None:
+    codes = [become.NOT_BECOME, wire.LOST_CHANNEL, keys.POISONED]
+    assert len(set(codes)) == len(codes)
