@@ -42,7 +42,7 @@ def said(words: str) -> str:
 
 def test_all_blocks_are_known() -> None:
     assert list(BLOCKS) == [
-        "check --replay example:h200-mixed-sub-libraries",
+        "check --replay example:h200-missing-sub-library",
         "run -- python programs/torch_foreign_stream.py",
         "explain train.log",
         "reproduce --faults --memory",
