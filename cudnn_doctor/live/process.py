@@ -204,7 +204,7 @@ class Child:
             remarks.append(where)
         if code == LOST_CHANNEL:
             remarks.append("a library closed the result channel")
-        if code == NOT_BECOME and not story.records and not story.pending:  # a library may end with any code later
+        if code == NOT_BECOME:
             return Termination(
                 kind="not-started", error=printed or "the rights of the environment's owner could not be taken"
             )
