@@ -253,6 +253,8 @@ def _why_no_wheel(build: Build) -> str:
     if build.requirement.startswith("tensorflow[and-cuda]==2.15.0"):
         return f"pip resolves {build.requirement} on no Python: it pins tensorrt-libs 8.6.1, which is not on PyPI"
     where = f"Linux on {build.machine}" if build.system == "linux" else "Windows"
+    if build.framework == "jax":
+        return f"pip cannot install {what(build)} for {where}: PyPI has no wheel of it, or none of what it requires"
     return f"{what(build)} has no wheel for {where}"
 
 
