@@ -84,7 +84,7 @@ def _run(command: Sequence[str], environ: Mapping[str, str], timeout: float, env
             process.wait()
         for recording in read_folder(Path(events)) if recorder else ():
             found = (e for e in recording.events if isinstance(e, LibraryLoaded) and e.library == "cudnn")
-            seen.update({e.path: None for e in found})
+            seen.update({os.path.normpath(e.path): None for e in found})
         return Attempt(
             ok=code == 0,
             ending=_ending(code, timeout),

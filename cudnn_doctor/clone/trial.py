@@ -32,6 +32,7 @@ class Request(Base, frozen=True, kw_only=True):
     find_links: tuple[str, ...] = ()
     download: bool = False
     verify: str = ""  # the command that shows whether it worked for good
+    built_in: str = ""  # the framework whose built-in test the command is
 
 
 class _Copy:
@@ -116,7 +117,7 @@ def compare(
             verdict=verdict,
             reason=reason,
             exit_code=EXIT[verdict],
-            command=request.command,
+            command=() if request.built_in else request.command,
             change=change,
             before=series[0],
             after=series[1] if after else None,
@@ -206,12 +207,15 @@ def _variables_only(
         verdict=verdict,
         reason=reason,
         exit_code=EXIT[verdict],
-        command=request.command,
+        command=() if request.built_in else request.command,
         change=change,
         before=series[0],
         after=series[1],
         fixes=fixes_for(patient, change, {}, (), request.verify) if verdict == "proved" else (),
-        remarks=("only variables change: it was run in the environment itself, no copy was made",),
+        remarks=(
+            "only variables change: it was run in the environment itself, no copy was made",
+            *_remarks(request, Path("/no copy"), ("",), ""),
+        ),
     )
 
 
@@ -227,6 +231,10 @@ def _versions(patient: TargetEnv, copy: _Copy) -> dict[str, str]:
 
 def _remarks(request: Request, prefix: Path, changed: Sequence[str], error: str) -> tuple[str, ...]:
     remarks = []
+    if request.built_in:
+        remarks.append(
+            f"run was the built-in test of {request.built_in}: convolution, RNN, attention in fp32, fp16, bf16"
+        )
     if any(f"{prefix}{os.sep}" in word for word in request.command[1:]):
         remarks.append(f"an argument of the command names {prefix}: there the original was used")
     if not changed and not error:

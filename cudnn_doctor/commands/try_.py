@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -102,13 +103,15 @@ def _trial(
         if not os.path.isdir(folder):
             raise UsageError(f"--find-links {folder}: no such folder.")
     patient = find_target_env(engine_options(env=env), os.environ)
+    built_in = "" if command else _framework(patient)
     request = trial.Request(
-        command=tuple(command) or _builtin(patient),
+        command=tuple(command) or _builtin(built_in),
+        built_in=built_in,
         times=times,
         timeout=timeout,
         find_links=tuple(map(os.path.abspath, find_links)),
         download=download,
-        verify=f"cudnn-doctor check --only {fix}" if fix else "",
+        verify=f"cudnn-doctor check{f' --env {quote(env)}' if env else ''} --only {fix}" if fix else "",
     )
     if bisect:
         if not command or settings:
@@ -140,22 +143,28 @@ def _variable(text: str) -> tuple[str, str | None]:
     return name, value if equals else None
 
 
-def _builtin(patient: TargetEnv) -> tuple[str, ...]:
-    """The test of the first framework that is installed.
+def _framework(patient: TargetEnv) -> str:
+    """The first framework that is installed and has a built-in test.
 
     Raises:
         UsageError: none is.
     """
-    from cudnn_doctor.live.frameworks import task_of
+    from cudnn_doctor.live.frameworks import NAMES
     from cudnn_doctor.model.errors import UsageError
     from cudnn_doctor.probe.frameworks import probe_frameworks
     from cudnn_doctor.probe.packages import probe_packages
 
-    found = probe_frameworks(patient, probe_packages(patient))
-    task = next((t for t in (task_of(f.name, ("convolution", "rnn", "attention")) for f in found) if t), None)
-    if task is None:
+    installed = [f.name for f in probe_frameworks(patient, probe_packages(patient))]
+    found = next((name for name in installed if name in NAMES), "")
+    if not found:
         raise UsageError(f"try: no TensorFlow, PyTorch, JAX or CuPy in {patient.prefix}: give a command after --.")
-    return ("python", *task)
+    return found
+
+
+def _builtin(framework: str) -> tuple[str, ...]:
+    from cudnn_doctor.live.frameworks import task_of
+
+    return ("python", *(task_of(framework, ("convolution", "rnn", "attention")) or ()))
 
 
 def _fix_of(patient: TargetEnv, code: str) -> PackageChange:

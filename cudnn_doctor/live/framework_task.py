@@ -1,6 +1,6 @@
 """Runs inside the examined Python, not the doctor's: one framework's own word on cuDNN, as JSON lines on a descriptor.
 
-    python framework_task.py FD FRAMEWORK WORK,WORK...
+    python framework_task.py FD FRAMEWORK WORK,WORK...      FD 1: in words, for people
 
 FRAMEWORK is torch, tensorflow, jax or cupy; WORK is convolution, rnn or attention, "-fp16" or "-bf16" behind it. Each
 result is compared with the same on the CPU in fp32. Any Python from 3.6 on reads this file, so it imports nothing of
@@ -22,7 +22,12 @@ class NotHere(Exception):  # noqa: N818  no error: the framework has no such wor
 
 
 def say(fd: int, **fields: object) -> None:
-    os.write(fd, json.dumps(fields).encode() + b"\n")
+    """A line of JSON; where the descriptor is stdout, words for people."""
+    if fd != 1:
+        os.write(fd, json.dumps(fields).encode() + b"\n")
+    elif "done" in fields:
+        told = ", ".join(f"{name} {value}" for name, value in fields.items() if name != "done" and value != "")
+        os.write(fd, f"{fields['done']}: {told}\n".encode("utf-8", "replace"))
 
 
 def mapped() -> "list[str]":

@@ -34,7 +34,7 @@ class _Child(NamedTuple):
 
 def task_of(framework: str, works: Sequence[str]) -> tuple[str, ...] | None:
     """The words after `python` that run these works in every number format; None for a framework without such a test.
-    Its results go to stdout."""
+    Its results go to stdout, in words."""
     if framework not in NAMES:
         return None
     return (TASK, "1", framework, ",".join(work + kind for work in works for kind in _KINDS))

@@ -146,7 +146,7 @@ def install(case: Case, framework: Framework) -> str:
     """The command that installs the cuDNN wheel that the framework's own metadata asks for; where it asks for none, the
     question to the matrix."""
     asked = (r for r in framework.requires if requirement_name(r).startswith("nvidia-cudnn"))
-    wanted = next((r.partition(";")[0].strip() for r in asked), "")
+    wanted = next((r.partition(";")[0].replace(" (", "").replace(")", "").strip() for r in asked), "")
     if not wanted and (wanted := wheel_for(framework)) == "":
         return f"cudnn-doctor matrix {framework.name} {quoted(framework.version)}" if framework.name in ASKED else ""
     return installation(case, wanted)
