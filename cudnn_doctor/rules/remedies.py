@@ -3,6 +3,7 @@ that takes away what it does not put back."""
 
 from __future__ import annotations
 
+import re
 from shlex import quote
 
 from cudnn_doctor.model.base import Known, value_or
@@ -142,11 +143,14 @@ def in_front(case: Case, folder: str) -> Change:
     return Change(kind="variable", name="LD_LIBRARY_PATH", value=f"{folder}:{listed}" if listed else folder)
 
 
+_OLD_FORM = re.compile(r"^([\w.-]+) \(([^()]*)\)$")  # "nvidia-cudnn-cu12 (==9.1.0.70)" of older wheels
+
+
 def install(case: Case, framework: Framework) -> str:
     """The command that installs the cuDNN wheel that the framework's own metadata asks for; where it asks for none, the
     question to the matrix."""
     asked = (r for r in framework.requires if requirement_name(r).startswith("nvidia-cudnn"))
-    wanted = next((r.partition(";")[0].replace(" (", "").replace(")", "").strip() for r in asked), "")
+    wanted = next((_OLD_FORM.sub(r"\1\2", r.partition(";")[0].strip()) for r in asked), "")
     if not wanted and (wanted := wheel_for(framework)) == "":
         return f"cudnn-doctor matrix {framework.name} {quoted(framework.version)}" if framework.name in ASKED else ""
     return installation(case, wanted)
