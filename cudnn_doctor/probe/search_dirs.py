@@ -111,7 +111,7 @@ def framework_libraries(framework: Framework) -> tuple[str, ...]:
         "jax": ("xla_cuda_plugin.so", "xla_extension.so"),
         "mxnet": ("libmxnet.so",),
         "onnxruntime": ("capi/libonnxruntime_providers_cuda.so", "capi/libonnxruntime_providers_tensorrt.so"),
-        "ctranslate2": ("../ctranslate2.libs/libctranslate2-*",),
+        "ctranslate2": ("_ext.*.so", "../ctranslate2.libs/libctranslate2-*"),  # only _ext has the DT_RPATH
         "paddle": ("base/libpaddle.so", "fluid/libpaddle.so", "fluid/core_avx.so"),
         "cupy": ("../cupy_backends/cuda/libs/cudnn.*.so",),
     }[framework.name]

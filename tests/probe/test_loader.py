@@ -448,3 +448,22 @@ def test_a_real_cudnn_is_found_with_its_version_and_parts() -> None:
     mine = {r.wanted: value_or(r.real_path, "") for r in found if r.consumer == copy.real_path}
     for part in ("graph", "engines_runtime_compiled"):
         assert mine[f"libcudnn_{part}.so.9"] == f"{copy.directory}/libcudnn_{part}.so.9"
+
+
+def test_ctranslate2_finds_its_bundled_copy_by_the_rpath_of_its_extension_module(tmp_path: Path) -> None:
+    """As in the wheel 4.6.0: libctranslate2 has no search path; _ext's DT_RPATH serves what it loads."""
+    site = tmp_path / "site"
+    wheel(site, "ctranslate2", "4.6.0")
+    libs, name = site / "ctranslate2.libs", "libcudnn-74a4c495.so.9.1.0"
+    bundled = library(libs / name, soname=name)
+    core = library(
+        libs / "libctranslate2-c75cca97.so.4.6.0",
+        soname="libctranslate2-c75cca97.so.4.6.0",
+        needed=[("", bundled)],
+        text='const char *blas(void) { return "libcublas.so.12"; }\n',
+    )
+    extension = "_ext.cpython-312-x86_64-linux-gnu.so"
+    library(site / "ctranslate2" / extension, needed=[("", core)], rpath=["$ORIGIN/../ctranslate2.libs"])
+    found = look(patient(tmp_path, site), {}, tmp_path / "root")[2]
+    path, step = winners(found, name)["ctranslate2"]
+    assert (os.path.realpath(path), step) == (str(bundled), f"DT_RPATH of {site}/ctranslate2/{extension}")
