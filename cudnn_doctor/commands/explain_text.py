@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gzip import GzipFile
-    from typing import IO, Literal
+    from typing import Literal
 
     from cudnn_doctor.diagnose.given import GivenFinding
     from cudnn_doctor.model.explanation import Explanation
@@ -66,10 +65,10 @@ def _explained(case: list[str], snapshot: Snapshot | None, timeout: float) -> Ex
     """
     from cudnn_doctor.diagnose import InputError, explain
 
-    recordings = [source for source in case if _is_recording(source)]
+    recordings = {source: data for source in case if (data := _recorded(source, timeout))}
     if not recordings:
         return explain(case, snapshot=snapshot, timeout=timeout)
-    runs = [_judged(source) for source in recordings]
+    runs = [_judged(source, data) for source, data in recordings.items()]
     texts = [source for source in case if source not in recordings]
     if texts:
         findings = tuple(found for run in runs for found in _findings(run))
@@ -79,34 +78,36 @@ def _explained(case: list[str], snapshot: Snapshot | None, timeout: float) -> Ex
     return runs[0]
 
 
-def _is_recording(source: str) -> bool:
-    if source == "-" or not os.path.isfile(source):
-        return False
-    with _opened(source) as file:
-        try:
-            return RECORDING in file.read(HEAD)
-        except (OSError, EOFError):  # packed and damaged: a text for `explain`, which says so
-            return False
+def _recorded(source: str, timeout: float) -> bytes:
+    """A recording of `run`, packed or not; empty for any other source.
+
+    Raises:
+        InputError: the source cannot be read.
+    """
+    if source == "-" or not os.path.isfile(source):  # what can be read once is left to `explain`
+        return b""
+    import time
+
+    from cudnn_doctor.logs.sources import open_sources
+
+    for stream in open_sources([source], time.monotonic() + timeout, []):
+        first = next(stream.pieces, b"")
+        if RECORDING in first[:HEAD]:
+            data = bytearray(first)
+            for piece in stream.pieces:
+                data += piece
+                if len(data) >= LIMIT:
+                    break
+            return bytes(data[:LIMIT])
+    return b""
 
 
-def _opened(source: str) -> IO[bytes] | GzipFile:
-    """A file, unpacked where gzip packed it."""
-    with open(source, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    if not packed:
-        return open(source, "rb")
-    import gzip
-
-    return gzip.open(source, "rb")
-
-
-def _judged(source: str) -> Explanation:
+def _judged(source: str, recording: bytes) -> Explanation:
     """The explanation of a recording of `run`."""
     from cudnn_doctor.commands.run_report import judge
     from cudnn_doctor.model.run_recording import decode_run
 
-    with _opened(source) as file:
-        return judge(decode_run(file.read(LIMIT), source))
+    return judge(decode_run(recording, source))
 
 
 def _findings(run: Explanation) -> Iterator[GivenFinding]:

@@ -187,3 +187,13 @@ def test_a_packed_recording_of_run_is_the_same_as_an_unpacked_one(tmp_path: Path
     assert said[0].startswith(
         "CAUSE FOUND (confirmed): A stream, a handle or a tensor of another GPU or another context"
     )
+
+
+def test_a_damaged_packed_file_is_told_and_no_error_of_ours(tmp_path: Path) -> None:
+    packed = gzip.compress(b'{"schema":"cudnn-doctor/run/1"' + b"x" * 5000)
+    damaged = tmp_path / "run.jsonl.gz"
+    damaged.write_bytes(packed[:12] + b"\xff\xff\xff\xff" + packed[16:])
+    done = call("explain", damaged)
+    assert done.returncode == 2
+    assert "internal error" not in done.stderr
+    assert str(damaged) in done.stderr
