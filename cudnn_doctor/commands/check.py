@@ -90,13 +90,13 @@ def check(
     def work() -> int:
         ready(output, force)
         from cudnn_doctor import examine
-        from cudnn_doctor import trials as engine
         from cudnn_doctor.model.errors import UsageError
         from cudnn_doctor.render import render
+        from cudnn_doctor.trials import check as examined
 
         if quiet and verbose:
             raise UsageError("--quiet and --verbose contradict each other: leave one of them out.")
-        _, report = engine.check(options, os.environ, replay, examine.today())
+        _, report = examined(options, os.environ, replay, examine.today())
         if node:
             from msgspec.structs import replace
 

@@ -11,7 +11,7 @@ import os
 import struct
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from cudnn_doctor.model.base import Base
 
@@ -82,6 +82,11 @@ class _Header:
         if self.kind not in (_ET_EXEC, _ET_DYN):
             raise ElfError("only ET_DYN and ET_EXEC can be loaded")
 
+    def section_rows(self, file: BinaryIO) -> list[tuple[Any, ...]]:
+        """The section table, one tuple of the format's fields a section."""
+        offset, count, _ = self.sections
+        return list(self.layout.section.iter_unpack(_read(file, offset, count * self.layout.section.size)))
+
 
 def read_dynamic(path: str | Path, machine: str = "") -> Dynamic:
     """The dynamic section of a library or executable for this machine.
@@ -133,9 +138,9 @@ def read_section(path: str | Path, name: str, limit: int) -> bytes:
     """
     with open(path, "rb", buffering=0) as file:
         header = _Header(file, this_machine())
-        offset, count, names_index = header.sections
         try:
-            rows = list(header.layout.section.iter_unpack(_read(file, offset, count * header.layout.section.size)))
+            rows = header.section_rows(file)
+            names_index = header.sections[2]
             names = _read(file, rows[names_index][4], rows[names_index][5])
             for row in rows:
                 if _text(names, row[0]) == name:
@@ -154,9 +159,8 @@ def read_number(path: str | Path, symbol: str, limit: int = 8 << 20) -> int | No
     """
     with open(path, "rb", buffering=0) as file:
         header = _Header(file, this_machine())
-        offset, count, _ = header.sections
         try:
-            rows = list(header.layout.section.iter_unpack(_read(file, offset, count * header.layout.section.size)))
+            rows = header.section_rows(file)
             wide = header.layout.wide
             for table in (r for r in rows if r[1] == _SHT_DYNSYM):
                 names = rows[table[6]]
