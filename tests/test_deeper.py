@@ -12,7 +12,7 @@ from cudnn_doctor.commands import live_tests
 from cudnn_doctor.model.errors import UsageError
 from cudnn_doctor.model.options import Options
 from cudnn_doctor.model.report import Examination, Report
-from cudnn_doctor.render import summary
+from cudnn_doctor.render import category_facts
 from cudnn_doctor.render.html import render_html
 from cudnn_doctor.render.markdown import render_markdown
 from cudnn_doctor.rules.judge import judge
@@ -80,7 +80,7 @@ def test_what_the_states_say_is_in_the_ticket(monkeypatch: pytest.MonkeyPatch) -
     recorded = replay("h200-cudnn-8.9.7")
     monkeypatch.setattr("cudnn_doctor.reproduce.command.reproduce_here", lambda *_: recorded)
     after = live_tests.add(healthy(), Options(), HIDDEN, lambda _: None, states=True)
-    (sentence, items), *others = summary.conclusions(after)
+    (sentence, items), *others = category_facts.conclusions(after)
     assert sentence == "On NVIDIA H200 with cuDNN 8.9.7, status 7 from cudnnSetStream can come from:"
     assert (len(items), items[4]) == (11, "a handle that was destroyed")
     assert [lead for lead, _ in others][-2:] == [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cudnn_doctor.model.base import value_or
 from cudnn_doctor.model.facts import Gpu
 from cudnn_doctor.model.report import Finding, Report
-from cudnn_doctor.render import summary
+from cudnn_doctor.render import category_facts, summary
 from cudnn_doctor.render.clean import one_line, size, time
 from cudnn_doctor.render.html_elements import Markup, join, tag
 from cudnn_doctor.render.html_page import page
@@ -66,10 +66,10 @@ def _sections(report: Report, explanation: Explanation | None, rules: dict[str, 
     gpus = value_or(report.snapshot.gpus, ())
     yield section("GPUs and their memory", *(_gpu(g) for g in gpus))
     live = [r for r in report.scenarios if r.scenario == "live-check"]
-    runs = ((summary.live_subject(r), summary.live_outcome(r), time(r.ms)) for r in live)
+    runs = ((category_facts.live_subject(r), category_facts.live_outcome(r), time(r.ms)) for r in live)
     yield section("Live check", table("cuDNN used for real, in child processes", ("Where", "Outcome", "Time"), runs))
     provoked = [r for r in report.scenarios if r.scenario != "live-check"]
-    yield section("Provoked states", *concluded(summary.conclusions(report)), heat_map(provoked))
+    yield section("Provoked states", *concluded(category_facts.conclusions(report)), heat_map(provoked))
     yield section(f"Notes ({len(notes)})", *(card(c, rules.get(c.finding.code)) for c in notes))
     yield section("Could not be decided", short_list(summary.ordered(report.findings, "unknown")))
     yield section("Details", *_details(report))
@@ -143,7 +143,8 @@ def _copies(report: Report) -> Markup:
         (fact(c.version), code(c.real_path), _names(c.found_by), fact(c.package), fact(c.cudart)) for c in s.cudnn
     )
     loads = (
-        (one_line(r.consumer), code(r.wanted), fact(r.real_path), one_line(r.step) or "–") for r in summary.loads(s)
+        (one_line(r.consumer), code(r.wanted), fact(r.real_path), one_line(r.step) or "–")
+        for r in category_facts.loads(s)
     )
     return join((
         shown if picture else Markup(""),

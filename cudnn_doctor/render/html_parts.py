@@ -9,7 +9,7 @@ from cudnn_doctor.model.base import Fact, Known
 from cudnn_doctor.model.live import ScenarioResult
 from cudnn_doctor.model.report import Finding, Fix, Proof
 from cudnn_doctor.model.verdict import heading
-from cudnn_doctor.render import summary
+from cudnn_doctor.render import category_facts, summary
 from cudnn_doctor.render.clean import one_line, short_path
 from cudnn_doctor.render.html_elements import Markup, join, tag
 
@@ -194,7 +194,7 @@ def _meaning(result: ScenarioResult) -> tuple[summary.State, str, str]:
     if result.skipped:
         return "skipped", "skipped", result.skipped
     if result.fate.kind != "completed":
-        return "crashed", summary.fate_text(result), result.fate.last_label
+        return "crashed", category_facts.fate_text(result), result.fate.last_label
     failed = [s for s in result.steps if s.status]
     set_stream = [s for s in failed if s.call.startswith("cudnnSetStream")]
     if not failed:

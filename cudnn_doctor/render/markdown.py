@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cudnn_doctor.model.base import Fact, Known, value_or
 from cudnn_doctor.model.report import Finding, Fix, Report
 from cudnn_doctor.model.verdict import heading
-from cudnn_doctor.render import summary
+from cudnn_doctor.render import category_facts, summary
 from cudnn_doctor.render.clean import disarmed, size, time
 from cudnn_doctor.render.markdown_parts import block, bullets, code, folded, table, text
 
@@ -148,7 +148,7 @@ def _details(report: Report) -> Iterator[str]:
         copies = ((_cell(c.version), code(c.real_path), code(", ".join(c.found_by)), _cell(c.package)) for c in s.cudnn)
         columns = ("Version", "File", "Found by", "Package")
         yield folded(f"cuDNN copies ({len(s.cudnn)})", table(columns, copies))
-    users = summary.loads(s)
+    users = category_facts.loads(s)
     if users:
         loads = ((text(r.consumer), code(r.wanted), _cell(r.real_path), code(r.step)) for r in users)
         yield folded("Which cuDNN is loaded", table(("By", "Wanted", "File", "Step of the search"), loads))
@@ -159,16 +159,21 @@ def _details(report: Report) -> Iterator[str]:
         yield folded("Compatibility of the cuDNN that is loaded", table(questions, answers))
     live = [r for r in report.scenarios if r.scenario == "live-check"]
     if live:
-        runs = ((text(summary.live_subject(r)), text(summary.live_outcome(r)), time(r.ms)) for r in live)
+        runs = ((text(category_facts.live_subject(r)), text(category_facts.live_outcome(r)), time(r.ms)) for r in live)
         yield folded("Live checks", table(("", "Outcome", "Time"), runs))
     provoked = [r for r in report.scenarios if r.scenario != "live-check"]
     if provoked:
         states = (
-            (code(r.scenario), text(summary.live_subject(r)), text(summary.live_outcome(r)), text(r.verdict))
+            (
+                code(r.scenario),
+                text(category_facts.live_subject(r)),
+                text(category_facts.live_outcome(r)),
+                text(r.verdict),
+            )
             for r in provoked
         )
         found = "\n\n".join(
-            f"{text(told)}\n\n{bullets(map(text, items))}" for told, items in summary.conclusions(report)
+            f"{text(told)}\n\n{bullets(map(text, items))}" for told, items in category_facts.conclusions(report)
         )
         yield folded(
             f"Provoked states ({len(provoked)})",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cudnn_doctor.model.base import Known, value_or
 from cudnn_doctor.model.facts import CudnnCopy, Gpu, GpuProcess, Resolution, Snapshot
+from cudnn_doctor.render.category_facts import loads, short_step
 from cudnn_doctor.render.clean import one_line, short_path, size
 from cudnn_doctor.render.html_elements import Markup, join, tag
-from cudnn_doctor.render.summary import loads, short_step
 
 WIDTH, ROW, BOX = 860, 84, 66
 LEFT, RIGHT, RIGHT_AT = 290, 420, 440  # widths of the two columns, and where the second begins

@@ -15,7 +15,7 @@ SUBJECTS = {  # files with rules, by the command whose facts they judge
         *("cudnn", "cudnn_files", "cudnn_load", "cudnn_needs"),
         "compat",
         *("environment", "variables", "switches", "limits"),
-        *("live", "live_calls", "framework_words"),
+        *("live", "live_calls", "live_maps", "framework_words"),
         "required",
     ),
     "reproduce": ("states",),

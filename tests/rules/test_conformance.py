@@ -17,7 +17,7 @@ from cudnn_doctor.knowledge.load import knowledge
 from cudnn_doctor.model.base import Absent, AbsentReason, Known, blank
 from cudnn_doctor.model.facts import Snapshot
 from cudnn_doctor.model.report import Finding, Owner, Report, Status, Tool
-from cudnn_doctor.rules import CATEGORIES, RETIRED, all_rules
+from cudnn_doctor.rules import CATEGORIES, RETIRED, SUBJECTS, all_rules
 from cudnn_doctor.rules.base import Case, Rule
 from cudnn_doctor.rules.sample import sample, snapshot
 
@@ -34,6 +34,12 @@ def rules_of_other_commands() -> tuple[Rule, ...]:
 OTHERS = rules_of_other_commands()
 EXAMPLES = [pytest.param(rule, i, id=f"{rule.code}-{i}") for rule in RULES for i in range(len(rule.examples()))]
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda r: r.code)
+
+
+def test_every_rule_is_run_by_a_command() -> None:
+    """A file of rules that SUBJECTS does not name would never judge anything."""
+    run = {r.code for command in SUBJECTS for r in all_rules(command)}
+    assert {r.code for r in (*RULES, *OTHERS)} - run == set()
 
 
 def pointer_leads_somewhere(document: Any, pointer: str) -> bool:
